@@ -15,6 +15,7 @@ from threading import Lock
 from kit.core.errors import MachineError
 from kit.engines.engine import Blocker
 from kit.host.command import require, run
+from kit.host.user_namespace import why_no_user_namespace
 from kit.model.arm import ROOTLESS, USERNS, Arm
 
 #: The user whose subordinate numbers are used, and as whom a rootless engine runs: the one that every machine has.
@@ -46,8 +47,11 @@ def namespace_blocker(arm: Arm, root: bool, versioned: bool) -> Blocker | None:
     missing = next((file for file in _FILES if not file.exists()), None)
     if missing:
         return Blocker(f"this machine has no {missing}", "run sudo touch /etc/subuid /etc/subgid")
+    program = "rootlesskit" if arm.engine == "docker" else "podman"
+    if value == ROOTLESS and (refusal := why_no_user_namespace(program)) != ("", ""):
+        return Blocker(*refusal)
     try:
-        for tool in ("newuidmap", *(("rootlesskit",) if arm.engine == "docker" else ())) if value == ROOTLESS else ():
+        for tool in ("newuidmap", program) if value == ROOTLESS else ():
             require(tool)
         account()
     except MachineError as error:

@@ -22,11 +22,12 @@ from pathlib import Path
 
 from kit.core.errors import KitError, MachineError
 from kit.core.paths import Paths
-from kit.host.cgroup.cgroup import MOUNT, UNIFIED, hierarchies, mode
+from kit.host.cgroup.cgroup import UNIFIED, hierarchies, mode, none_counts
 from kit.host.command import run
 from kit.host.container import CGROUPS, DEVICES, DISK, PROCESSES, RIGHTS, granting
 from kit.host.kernel_part import LOOP, is_ready, loaded_modules, why_not_loaded
 from kit.host.mounts import mount_of
+from kit.host.user_namespace import why_no_user_namespace
 from kit.model.driver import KernelPart
 
 #: What is impossible without it: any session, one of root's, a container, a container in a user namespace.
@@ -85,7 +86,8 @@ def _proc(paths: Paths) -> str | Unmet:
 def _control_groups(paths: Paths) -> str | Unmet:
     counting = [path for name, path in hierarchies().items() if name in (UNIFIED, "cpuacct")]
     if not counting:
-        return Unmet("no cgroup hierarchy with CPU accounting is mounted", MOUNT)
+        error = none_counts()
+        return Unmet(error.message, error.hint)
     for path in counting:
         if os.statvfs(path).f_flag & os.ST_RDONLY:
             return Unmet(f"{path} is mounted read-only", granting(f"{RIGHTS} {CGROUPS}", f"mount -o remount,rw {path}"))
@@ -281,14 +283,10 @@ def _seccomp(paths: Paths) -> str | Unmet:
 
 
 def _user_namespaces(paths: Paths) -> str | Unmet:
-    if _read("/proc/sys/user/max_user_namespaces") in ("", "0"):
-        fix = "sudo sysctl user.max_user_namespaces=15000, or a kernel with CONFIG_USER_NS"
-        return Unmet("nobody may make a user namespace (user.max_user_namespaces)", fix)
-    if os.geteuid() and _read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-        fix = "sudo sysctl kernel.unprivileged_userns_clone=1"
-        return Unmet("only root may make a user namespace (kernel.unprivileged_userns_clone)", fix)
-    if os.geteuid() and _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
-        return "for programs that have a profile of AppArmor's, as Podman has on Ubuntu"
+    program = "unshare" if os.geteuid() == 0 else "podman"
+    reason, fix = why_no_user_namespace(program, os.geteuid() == 0)
+    if reason:
+        return Unmet(reason, fix)
     try:
         run(["unshare", "--user", "true"])
     except KitError as error:

@@ -45,6 +45,14 @@ PURE_V2 = "umount -R /sys/fs/cgroup || umount -l /sys/fs/cgroup; mount -t cgroup
 EMPTY_DEV = "mount -t tmpfs dev /dev; mknod -m 666 /dev/null c 1 3; mknod -m 666 /dev/urandom c 1 9"
 SYSCTL = "mount -t tmpfs kit-test /proc/sys/kernel; echo {} >/proc/sys/kernel/{}"
 
+#: Ubuntu's setting, and its profile of Podman.
+APPARMOR = "apparmor_restrict_unprivileged_userns"
+PROFILE = (
+    "mkdir etc; cp -a /etc/passwd /etc/group etc; mkdir etc/apparmor.d; "
+    'echo "profile podman $(readlink -f "$(command -v podman)") { userns, }" >etc/apparmor.d/podman; '
+    "chmod -R a+rX etc; mount --bind etc /etc"
+)
+
 
 @dataclass(frozen=True)
 class Break:
@@ -109,6 +117,7 @@ BREAKS = (
         "nobody may make a user namespace", "user.max_user_namespaces=",
     ),
     Break("user namespaces", SYSCTL.format(0, "unprivileged_userns_clone"), "only root may", "sysctl kernel.", NOBODY),
+    Break("user namespaces", SYSCTL.format(1, APPARMOR), "podman has none", f"sysctl kernel.{APPARMOR}=0", NOBODY),
     Break("processes", "mount -t proc proc /proc", "the machine's are hidden", "--pid=host", kind="container"),
     Break("control groups", "exec unshare --cgroup", "a part of the machine's", "--cgroupns=host", kind="container"),
     Break(
@@ -121,7 +130,7 @@ BREAKS = (
 #: What an assumption says of another machine that is none the worse for it.
 OTHERS = (
     Break("clock", "", "suspended for 100"),
-    Break("user namespaces", SYSCTL.format(1, "apparmor_restrict_unprivileged_userns"), "a profile", "", NOBODY),
+    Break("user namespaces", f"{SYSCTL.format(1, APPARMOR)}; {PROFILE}", "can be made", "", NOBODY),
     Break(
         "security modules",
         "mount -t tmpfs t /sys/fs; mkdir /sys/fs/selinux; echo 1 >/sys/fs/selinux/enforce",

@@ -140,7 +140,7 @@ def test_the_documented_command_measures(outside: Outside) -> None:
         (["--privileged"], "no private mount namespace: Operation not permitted", "--privileged …"),
         (
             ["--volume /sys/fs/cgroup:/sys/fs/cgroup"],
-            "no cgroup hierarchy with CPU accounting is mounted",
+            "/sys/fs/cgroup/cpuacct shows control groups outside of the kit's cgroup namespace",
             "--cgroupns=host --volume /sys/fs/cgroup:/sys/fs/cgroup …",
         ),
     ],

@@ -1,41 +1,22 @@
 """A hardened machine: no program runs in /run, /tmp, /var/tmp, /dev/shm and the user's home (CIS Debian Benchmark, 1.1;
 Debian's initramfs mounts /run so)."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kit.core.paths import find_paths
 from kit.probe import probe_binary
+from tests.machine.emulated import TRY, python_on
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.maps_users]
 
-#: $1 a directory whose programs may run, or ''; then the command.
+#: $1 a directory whose programs may run, or ''.
 ENTER = """
 for directory in /run /dev/shm /var/tmp; do mount -t tmpfs -o noexec,nosuid,nodev hard "$directory"; done
 chmod 755 /run
 mount --rbind /tmp /tmp; mount -o remount,bind,noexec,nosuid,nodev /tmp
 [ -z "$1" ] || { mount --bind "$1" "$1"; mount -o remount,bind,exec,suid,dev "$1"; }
-shift; exec "$@"
-"""
-TRY = """
-import os, sys
-from kit.core.paths import find_paths
-from kit.host.machine import read_host
-from kit.model.arm import parse_arm
-from kit.session.execute.session_loop import held_machine
-from kit.session.trial import ran_on, trial_provision, try_arm
-from kit.report.text.progress import Quiet
-
-name = f"hardened-{os.getpid()}"
-with held_machine(name, find_paths(), True, Quiet()) as lease, trial_provision(lease, read_host()) as provision:
-    for text in sys.argv[1:]:
-        done = try_arm(provision, parse_arm(text), "arm", text, ran_on)
-        print(text, done.works, done.reason, done.fix, sep="\\t")
-print("run", not os.path.exists("/run/kit"), sep="\\t")
 """
 SYSTEM = f"""
 import os, subprocess, sys, time
@@ -56,14 +37,7 @@ finally:
 
 def tried(script: str, *words: str | Path, runs: Path | str = "", umask: int = 0o022) -> dict[str, list[str]]:
     """What a script says of each arm in such a mount namespace."""
-    argv = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", ENTER, "sh", runs]
-    environment = {**os.environ, "DOCKER_HOST": "unix:///run/d.sock", "PYTHONPATH": ":".join(filter(None, sys.path))}
-    done = subprocess.run(
-        [*argv, sys.executable, "-c", script, *words],
-        env=environment, capture_output=True, text=True, check=False, umask=umask,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return {line.split("\t")[0]: line.split("\t")[1:] for line in done.stdout.splitlines()}
+    return python_on(ENTER, script, *words, before=[str(runs)], umask=umask, DOCKER_HOST="unix:///run/d.sock")
 
 
 def test_arms_of_every_kind_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

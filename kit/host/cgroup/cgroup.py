@@ -17,8 +17,8 @@ from kit.host.mounts import read_mounts
 
 _USER_HZ = os.sysconf("SC_CLK_TCK")
 UNIFIED = "unified"
-#: The fix where no hierarchy is mounted.
-MOUNT = granting(CGROUPS, "mount cgroup2 on /sys/fs/cgroup")
+#: Types of mounts, of the two versions.
+_TYPES = ("cgroup", "cgroup2")
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,17 @@ def hierarchies() -> dict[str, Path]:
             names = [item.removeprefix("name=") for item in mount.shared.split(",") if item not in ("rw", "ro")]
             found.update(dict.fromkeys(names, mount.path))
     return found
+
+
+def none_counts() -> MachineError:
+    """Return the error for a machine without a hierarchy that counts CPU."""
+    hidden = next((mount for mount in read_mounts() if mount.type in _TYPES and mount.root != "/"), None)
+    if hidden:  # mounted before this cgroup namespace was made, or by another one (cgroup_namespaces(7))
+        reason = f"{hidden.path} shows control groups outside of the kit's cgroup namespace"
+        fix = f"run the kit outside of that namespace, or mount the hierarchy again in it, on {hidden.path}"
+        return MachineError(reason, granting(CGROUPS, fix))
+    reason = "no cgroup hierarchy with CPU accounting is mounted"
+    return MachineError(reason, granting(CGROUPS, "mount cgroup2 on /sys/fs/cgroup"))
 
 
 def mode() -> str:
@@ -87,7 +98,7 @@ class Cgroup:
         enabled, so membership costs a bare arm only the accounting."""
         made = {kind: path for kind, path in self.paths.items() if kind in (UNIFIED, "cpuacct")}
         if not made:
-            raise MachineError("no cgroup hierarchy with CPU accounting is mounted", MOUNT)
+            raise none_counts()
         try:
             for path in made.values():
                 path.mkdir(parents=True, exist_ok=True)
