@@ -14,8 +14,10 @@ import select
 import subprocess
 import sys
 
-#: Owners, hard links, attributes; one filesystem: mounts below belong to another one.
-RSYNC = ("rsync", "-aHAXx", "--numeric-ids", "--delete-delay", "--delay-updates")
+#: Owners, hard links, attributes; one filesystem: mounts below belong to another one. A policy of the machine's labels
+#: the copy itself, and may refuse the labels of memory (rsync(1), xattr filters; the second is rsync's own default).
+_ATTRIBUTES = ("--filter=-x security.selinux", "--filter=-x system.*")
+RSYNC = ("rsync", "-aHAXx", *_ATTRIBUTES, "--numeric-ids", "--delete-delay", "--delay-updates")
 #: Files that vanish during the copy are not a failure.
 _VANISHED = 24
 

@@ -235,7 +235,7 @@ def _recipe_key(recipe: Recipe) -> str:
 
 #: Access and change times differ between copies of the same files (pax headers, POSIX.1-2001).
 _ALIKE = ("--sort=name", "--format=posix", "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime")
-_KEEP = ("--numeric-owner", "--xattrs", "--xattrs-include=*")  # owners and attributes as they are
+_KEEP = ("--numeric-owner", *safe_fs.TAR_ATTRIBUTES)  # owners and attributes as they are
 
 
 def _pack(directory: Path, destination: Path) -> None:

@@ -243,6 +243,18 @@ def test_memory_is_written_back_when_the_kit_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.machine
+def test_labels_of_the_machines_policy_are_not_copied(tmp_path: Path) -> None:
+    """SELinux may refuse them on the disk; rsync then reported a failure, and the copy was taken for a broken one."""
+    for name in ("memory", "copy"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "memory/file").touch()
+    for name in ("security.selinux", "trusted.kit", "user.kit"):
+        os.setxattr(tmp_path / "memory/file", name, b"x")
+    assert write_back.copy(str(tmp_path / "memory"), str(tmp_path / "copy")) == "ok"
+    assert sorted(os.listxattr(tmp_path / "copy/file")) == ["trusted.kit", "user.kit"]
+
+
+@pytest.mark.machine
 def test_each_file_of_the_copy_is_whole_when_the_writer_itself_is_killed(tmp_path: Path) -> None:
     source, copy = tmp_path / "memory", tmp_path / "copy"
     source.mkdir()

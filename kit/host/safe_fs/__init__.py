@@ -1,7 +1,7 @@
 """Removes, unpacks, copies and lists files below a directory to which others could write. All work uses descriptors of
 directories, so no symlink leads outside, and no mount is crossed."""
 
-from kit.host.safe_fs.attributes import Attributes, read_attributes, write_attributes
+from kit.host.safe_fs.attributes import TAR_ATTRIBUTES, Attributes, read_attributes, write_attributes
 from kit.host.safe_fs.copy import copy_file, plain_files
 from kit.host.safe_fs.dir_walker import DirWalker, open_directory
 from kit.host.safe_fs.listing import Mark, marks
@@ -12,6 +12,7 @@ from kit.host.safe_fs.trusted import open_real, open_trusted
 from kit.host.safe_fs.unpack import unpack
 
 __all__ = [
+    "TAR_ATTRIBUTES",
     "Attributes",
     "DirWalker",
     "Mark",

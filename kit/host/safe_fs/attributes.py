@@ -19,6 +19,12 @@ _IMMUTABLE, _APPEND = 0x10, 0x20
 _ITS_OWN = 0x800 | 0x1000 | 0x40000 | 0x80000 | 0x100000 | 0x10000000
 #: Of struct fsxattr, the number of extents.
 _EXTENTS = slice(8, 12)
+#: The only attribute of its namespace that belongs to an image. A policy of the machine's owns the others, and sets
+#: them itself: SELinux's label, IMA's and EVM's digests. It also refuses those that an image brings (xattr(7)).
+CAPABILITY = "security.capability"
+_SECURITY = "security."
+#: tar's options for all attributes except those, by a pattern (fnmatch(3)).
+TAR_ATTRIBUTES = ("--xattrs", "--xattrs-include=*", "--xattrs-exclude=security.[!c]*")
 _LACKING = (errno.ENOTTY, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EACCES)
 
 
@@ -72,9 +78,14 @@ def release(descriptor: int) -> bool:
     return True
 
 
+def is_policys(name: str) -> bool:
+    """Return whether an extended attribute is set by a policy of the machine's, not by an image."""
+    return name.startswith(_SECURITY) and name != CAPABILITY
+
+
 def _names(directory: int) -> list[str]:
     try:
-        return os.listxattr(directory)
+        return [name for name in os.listxattr(directory) if not is_policys(name)]
     except OSError as error:
         if error.errno in _LACKING:
             return []

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from kit.core.errors import RunError
+from kit.host.safe_fs.attributes import CAPABILITY, is_policys
 from kit.host.safe_fs.dir_walker import DirWalker
 
 _XATTR = "SCHILY.xattr."
@@ -133,9 +134,12 @@ def _copy(source: IO[bytes], target: IO[bytes], length: int) -> None:
 
 
 def _note(path: str, key: str, value: str) -> None:
-    """Set an extended attribute if the filesystem supports it: unpacking also leaves out others."""
+    """Set an extended attribute if it is an image's, and if it is possible here: tar also leaves out others. Programs
+    need their capabilities. Raises OSError if those are refused."""
+    if is_policys(key):
+        return
     try:
         os.setxattr(path, key, value.encode(errors="surrogateescape"), follow_symlinks=False)
     except OSError as error:
-        if error.errno != errno.ENOTSUP:
+        if error.errno != errno.ENOTSUP and (error.errno != errno.EPERM or key == CAPABILITY):
             raise
