@@ -81,7 +81,9 @@ class CopiesProbe(Probe):
         gid: int = 0,
     ) -> None:
         """Request the command in every copy."""
-        self._outputs = [output, *(tempfile.TemporaryFile() for _ in self._probes[1:])]  # noqa: SIM115 (timing closes)
+        # Beside the log, on a disk: a build's output is of any length, and /tmp lies in memory on many machines.
+        beside = None if isinstance(output.name, int) else Path(output.name).parent
+        self._outputs = [output, *(tempfile.TemporaryFile(dir=beside) for _ in self._probes[1:])]  # noqa: SIM115
         for probe, file in zip(self._probes, self._outputs, strict=True):
             probe.start(argv, cwd=cwd, env=env, output=file, uid=uid, gid=gid)
 

@@ -145,8 +145,8 @@ def runtime_errors(arm: Arm) -> Iterator[None]:
             raise
         cgroups = "cgroup" in error.message.partition(": ")[2]
         boot = ", or boot with cgroup v2 alone: systemd.unified_cgroup_hierarchy=1" if cgroups else ""
-        fix = install_fix(_RUNC, _RUNC) if only_crun() else f"use +{RUNTIME}={_RUNC}"
-        raise RunError(error.message.removeprefix(f"{arm}: "), f"{fix}{boot}") from None
+        runc = f"{_RUNC}: {install_fix(_RUNC, _RUNC)}" if only_crun() else f"+{RUNTIME}={_RUNC}"
+        raise RunError(error.message.removeprefix(f"{arm}: "), f"use {runc}{boot}") from None
 
 
 def meet_kernel(arm: Arm, probe: Probe) -> None:

@@ -50,7 +50,7 @@ def from_registry(reference: str, cache: ImageCache, tell: Callable[[str], None]
 
 def _copied(reference: str, layout: Path) -> Path:
     """Copy an image as OCI layout; return its directory. Raises RunError."""
-    asked = skopeo_variables(layout.parent)
+    asked = {**skopeo_variables(layout.parent), "TMPDIR": str(layout.parent)}  # else /var/tmp, for layers
     errors = []
     for source, insecure in sources(reference, registries(CONFIGURATION)):
         words = ["skopeo", *_policy(), "copy", "--quiet", *(["--src-tls-verify=false"] if insecure else [])]

@@ -73,8 +73,8 @@ def install_words(packages: str, offered: Iterable[str] | None, manager: str = "
     if offered is None and manager and program:
         return f"{MANAGERS[manager].format(program)}{_INSTEAD.get(program, '')}"
     if offered is None:
-        names = " ".join(alternatives[0])
-        return f"install {names}, or what {manager or 'your distribution'} calls it; the name is Debian's"
+        debians = " ".join(alternatives[0])
+        return f"install {debians}, or what {manager or 'your distribution'} calls it; the name is Debian's"
     for names in alternatives:
         if set(names) <= set(offered):
             return f"run apt-get install {' '.join(names)}"

@@ -58,7 +58,7 @@ def _check(environment: dict[str, str], directory: Path) -> None:
         packages = " ".join(_TOOLS.values())
         raise MachineError(
             f"building a program in Rust needs {', '.join(missing)}",
-            f"{install_fix(packages)} (Debian 13 or later), or take cargo from rustup",
+            f"install them (Debian 13 or later), or take cargo from rustup: {install_fix(packages)}",
         )
     said = run(["cargo", "--version"], env=environment, cwd=directory)
     found = re.search(r"(\d+)\.(\d+)", said)

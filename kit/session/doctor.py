@@ -304,7 +304,7 @@ def _machine_figures() -> Iterator[Diagnosis]:
 
 def _tracing(lease: MachineLease) -> Iterator[Diagnosis]:
     """Return what kit compare --explain-calls and --profile can record here."""
-    scratch, group = lease.setting.run, Cgroup.named(lease.setting.cgroup)
+    scratch, group = lease.scratch, Cgroup.named(lease.setting.cgroup)
     for find in (
         lambda: find_call_tracer(scratch, group),
         lambda: find_functions(scratch, group),

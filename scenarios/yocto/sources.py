@@ -121,7 +121,7 @@ def choose(sources: Sequence[Source], index: Iterable[tuple[str, Packed]]) -> di
 
 def from_debian(sources: list[Source], downloads: Path) -> None:
     """Those that a source package has. What apt can't read or download, it says itself, and is still missing then."""
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(dir=downloads) as scratch:  # /tmp may be too small
         apt = _Apt(Path(scratch))
         found = choose(sources, apt.index())
         apt.download(found.values())

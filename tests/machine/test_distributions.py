@@ -1,12 +1,17 @@
 """Other distributions: what their machines have by default and this one has not, one at a time."""
 
+import io
+import json
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
+from kit.core.exit_code import DONE
 from kit.host.cgroup.cgroup import hierarchies
 from tests.machine.emulated import TRY, emulated, python_on
 
@@ -40,6 +45,29 @@ def test_without_runc_and_crun_an_engine_says_what_is_missing() -> None:
     answers = python_on("hide runc crun", TRY, "layer:podman/overlay", "layer:overlay2")
     for arm in ("layer:podman/overlay", "layer:overlay2"):
         assert answers[arm][:2] == ["False", "runc is not installed"]
+
+
+def test_nothing_large_lies_in_directories_of_memory(tiny: Path, tmp_path: Path, home: Path) -> None:
+    """Fedora and Debian 13 have /tmp in memory, many machines /dev/shm with 64 MiB and /run with a tenth of memory."""
+    shutil.copy(tiny, tmp_path / "large.tar")
+    with tarfile.open(tmp_path / "large.tar", "a") as tar:
+        large = tarfile.TarInfo("./large")
+        large.size = 12 << 20
+        tar.addfile(large, io.BytesIO(os.urandom(large.size)))
+    change = "for path in /tmp /var/tmp /dev/shm /run; do mount -t tmpfs -o size=6m,mode=1777 small $path; done"
+    words = [
+        "--image", tmp_path / "large.tar", "--arms", "bare@dir,bind:podman/overlay@dir",
+        "--rounds", "1", "--copies", "2", "--wait", "--json", tmp_path / "out.json",
+        "--", "dd", "if=/dev/zero", "bs=1M", "count=8",
+    ]  # fmt: skip
+    # tmp_path itself lies in /tmp: it is reached by a second name.
+    mounted = f'mount --bind "$1" /mnt; {change}; mkdir -p "$1"; mount --bind /mnt "$1"; umount /mnt'
+    argv = emulated(mounted, sys.executable, "-m", "kit", "compare", *words, before=[str(tmp_path)])
+    environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == DONE, done.stdout + done.stderr
+    rows = json.loads((tmp_path / "out.json").read_text())["samples"]
+    assert {row["status"] for row in rows} == {"ok"}, done.stdout
 
 
 @pytest.mark.parametrize("manager", ["dnf", "zypper", "apk", "pacman"])
@@ -87,3 +115,28 @@ def test_in_a_cgroup_namespace(tmp_path: Path, mounted_again: bool) -> None:
         *_, error, fix = done.stderr.strip().splitlines()
         assert "shows control groups outside of the kit's cgroup namespace" in error
         assert "mount the hierarchy again" in fix and "--cgroupns=host" in fix
+
+
+def test_a_shell_of_another_kind(tiny: Path, tmp_path: Path) -> None:
+    """No system directories in PATH, as Debian's ordinary users and their sudo may have it; a locale with another
+    decimal sign; few descriptors; no HOME; an unknown time zone; a host name that nothing resolves; swap."""
+    (tmp_path / "swaps").write_text("Filename Type Size Used Priority\n/dev/zram0 partition 1048572 20480 100\n")
+    change = """
+    mount --bind "$1" /proc/swaps; [ ! -e /etc/localtime ] || mount --bind /dev/null /etc/localtime
+    hostname nothing-resolves-this; ulimit -n 256; unset HOME XDG_RUNTIME_DIR
+    """
+    words = [
+        "compare", "--image", tiny, "--arms", "bare@dir,layer:overlay2", "--rounds", "1",
+        "--wait", "--json", tmp_path / "out.json", "--", "true",
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path)), "PATH": "/usr/bin:/bin"}
+    environment |= {"LANG": "de_DE.UTF-8", "LC_ALL": "de_DE.UTF-8", "TZ": "Nowhere/None"}
+    argv = [
+        "unshare",
+        "--uts",
+        *emulated(change, sys.executable, "-m", "kit", *words, before=[str(tmp_path / "swaps")]),
+    ]
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == DONE, done.stdout + done.stderr
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert {row["status"] for row in document["samples"]} == {"ok"}, done.stdout

@@ -69,6 +69,7 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: EventSink) -> It
         run = paths.run / name
         stack.enter_context(_run_directory(paths.run, mode, journal))
         stack.enter_context(journal.directory(run, mode))
+        stack.enter_context(journal.directory(paths.state / name))
         cgroup, network = f"kit-{name}", None
         if root:
             if allow_programs(run):

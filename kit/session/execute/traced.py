@@ -25,7 +25,7 @@ from kit.trace.tracer import Level, Tracer
 
 def find_tracers(session: Session, run: RunContext) -> tuple[tuple[Tracer, ...], tuple[Level, ...]]:
     """The requested tracers that work here, with what they can record, or the reason why not."""
-    scratch, wanted = run.lease.setting.run, session.request
+    scratch, wanted = run.lease.scratch, session.request
     tracers: list[Tracer] = []
     levels = []
     if wanted.explain_calls:

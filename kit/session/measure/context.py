@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from kit.core.paths import Paths
@@ -40,6 +41,11 @@ class MachineLease:
 
     setting: EngineConfig
     paths: Paths
+
+    @property
+    def scratch(self) -> Path:
+        """Return the session's directory for files that may be large: /run and /tmp lie in memory on many machines."""
+        return self.paths.state / self.setting.session
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def run_whole(step: PlanStep, context: RunContext, idle: IdleRate, deadline: Cal
             spins.append(spin(probe))
             with _beside(context.load, step.arm) as beside:
                 run.settle()
-                tracing = Tracing(context.tracers, step, context.group, context.lease.setting.run, run.logfile)
+                tracing = Tracing(context.tracers, step, context.group, context.lease.scratch, run.logfile)
                 run.measure(idle, tracing)
             run.load = beside.text if beside else ""
             spins.append(spin(probe))
