@@ -140,7 +140,7 @@ def test_the_documented_command_measures(outside: Outside) -> None:
         (["--privileged"], "no private mount namespace: Operation not permitted", "--privileged …"),
         (
             ["--volume /sys/fs/cgroup:/sys/fs/cgroup"],
-            "/sys/fs/cgroup/cpuacct shows control groups outside of the kit's cgroup namespace",
+            "/sys/fs/cgroup shows control groups outside of the kit's cgroup namespace",
             "--cgroupns=host --volume /sys/fs/cgroup:/sys/fs/cgroup …",
         ),
     ],
@@ -153,6 +153,7 @@ def test_what_is_missing_is_named_in_one_line_with_its_fix(
     done = outside.kit(without(*left_out), "-m", "kit", "image", "build", "/tiny.tar", "--wait")
     assert done.returncode != 0
     *_, error, advice = done.stderr.strip().splitlines()
+    error = re.sub(r"(/sys/fs/cgroup)/\w+", r"\1", error)  # the first of this machine's hierarchies
     assert error == f"kit: {says}" and advice.endswith(f"; in a container: docker run {fix}")
 
 

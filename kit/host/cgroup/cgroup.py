@@ -43,7 +43,8 @@ def hierarchies() -> dict[str, Path]:
 
 def none_counts() -> MachineError:
     """Return the error for a machine without a hierarchy that counts CPU."""
-    hidden = next((mount for mount in read_mounts() if mount.type in _TYPES and mount.root != "/"), None)
+    outside = (mount for mount in read_mounts() if mount.type in _TYPES and mount.root != "/")
+    hidden = min(outside, key=lambda mount: mount.path, default=None)
     if hidden:  # mounted before this cgroup namespace was made, or by another one (cgroup_namespaces(7))
         reason = f"{hidden.path} shows control groups outside of the kit's cgroup namespace"
         fix = f"run the kit outside of that namespace, or mount the hierarchy again in it, on {hidden.path}"
