@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from kit.cli.infile import read_lines
 from kit.core.errors import UsageError
 from kit.core.sanitize import printable
@@ -40,6 +42,10 @@ def read_samples(files: tuple[str, ...], limit: int, pattern: re.Pattern[str] | 
         text = b"".join(read_lines(str(path), limit, "--limit")).decode(errors="replace")
         started = max(path.stat().st_mtime, 0.0)
         runs = read_runs(text, str(path))
+        if any(run.mean for run in runs):
+            click.echo(
+                f"kit: {path}: the mean of its runs is imported as one run, since it has no single ones", err=True
+            )
         labels = _labels([run.name for run in runs], given if equals else "", path, pattern)
         for label, run in zip(labels, runs, strict=True):
             if label:

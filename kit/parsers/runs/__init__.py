@@ -12,6 +12,11 @@ from kit.parsers.runs.timed_run import TimedRun
 READERS = {
     "hyperfine --export-json": "kit.parsers.runs.hyperfine:read_hyperfine",
     "pytest-benchmark": "kit.parsers.runs.pytest_benchmark:read_pytest_benchmark",
+    "pyperf": "kit.parsers.runs.pyperf:read_pyperf",
+    "benchexec": "kit.parsers.runs.benchexec:read_benchexec",
+    "runexec": "kit.parsers.runs.benchexec:read_runexec",
+    "perfgate": "kit.parsers.runs.perfgate:read_perfgate",
+    "google-benchmark": "kit.parsers.runs.google_benchmark:read_google_benchmark",
     "perf stat": "kit.parsers.runs.perf_stat:read_perf_stat",
     "time": "kit.parsers.runs.time_output:read_time_output",
 }

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class TimedRun:
     """``name``: what was timed, '' if its output does not say. ``figures``: seconds, bytes and counts by the names of a
-    phase's metrics. ``error``: why the run failed, '' if it did not."""
+    phase's metrics. ``error``: why the run failed, '' if it did not. ``mean``: it is the mean of several runs, since
+    the output has no single ones."""
 
     name: str
     figures: Mapping[str, float]
     error: str = ""
+    mean: bool = False
 
 
 def exit_error(code: int | None) -> str:
