@@ -10,7 +10,7 @@ import pytest
 
 from kit.core.errors import UsageError
 from kit.parsers.runs import read_runs
-from kit.report.data.hyperfine import render_hyperfine
+from kit.report.data.hyperfine import render_hyperfine, render_hyperfine_1
 from kit.report.data.pytest_benchmark import render_pytest_benchmark
 from tests.command_line import Kit
 from tests.nights import night
@@ -108,6 +108,7 @@ def test_what_can_not_be_read_is_named(text: str, says: str) -> None:
 
 def test_the_kit_reads_what_it_exports() -> None:
     session = night(1, 0.05)
+    assert reals(render_hyperfine([session])) == reals(render_hyperfine_1([session]))
     assert len(reals(render_hyperfine([session]))) == 8
     assert len(reals(render_pytest_benchmark([session]))) == 8 * 3
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,6 +84,14 @@ class ArmRuns:
         """Return the mean of the sum of these metrics; None where no run has measured them all."""
         known = _known(sum(self._values(phase, metric) for metric in metrics))
         return float(known.mean()) if known.size else None
+
+    def sums(self, phase: str, sums: Mapping[str, Sequence[str]]) -> Iterator[dict[str, float]]:
+        """Yield, of each run, the sums of metrics whose parts it has measured. ``sums``: the metrics of each."""
+        columns = {
+            name: np.sum([self._values(phase, metric) for metric in metrics], axis=0) for name, metrics in sums.items()
+        }
+        for place in range(self.count):
+            yield {name: float(values[place]) for name, values in columns.items() if np.isfinite(values[place])}
 
     def measured(self, phase: str, metric: str) -> int:
         """Return the number of runs that have measured it."""
