@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kit.parsers.figure import LESS, MORE, Reported
+from kit.parsers.tried import Tried
 
+TRIED = (Tried("bonnie++", ("2.00a",), ("1.96", "1.97"), "other formats, as 1.03"),)
 _KIB = 1024 / 1e6  # KiB/s to MB/s
 #: The columns of 1.96 and 1.97, as BonTimer::PrintHeader of bonnie++ names them.
 _COLUMNS = (

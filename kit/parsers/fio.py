@@ -13,7 +13,9 @@ from typing import Any
 
 from kit.parsers.figure import MORE, Reported
 from kit.parsers.lines import parse_lines
+from kit.parsers.tried import Tried
 
+TRIED = (Tried("fio", ("3.33",), ("2.16", "3.1", "3.36"), "before 2.2"),)
 _PERCENTILES = {"50.000000": "p50", "99.000000": "p99", "99.900000": "p99.9"}
 #: ``mixed`` stands in the place of the others with unified_rw_reporting=1, and beside them with =both.
 _DIRECTIONS = ("read", "write", "trim", "mixed")
@@ -79,7 +81,9 @@ def _figures(document: Mapping[str, Any]) -> Iterator[Reported]:
         for kind in _DIRECTIONS:
             if kind in group[0] or ("mixed" not in group[0] and kind != "mixed"):
                 yield from _direction(f"{before}{kind}", [_get(job, kind) for job in group])
-        yield from _sync(f"{before}sync", [job["sync"] for job in group if "sync" in job])
+        # The latencies of fsync, fdatasync and sync_file_range, since fio 3.5.
+        syncs = [job["sync"] for job in group if "sync" in job]
+        yield from _latency(f"{before}sync", [sync for sync in syncs if _number(sync, "lat_ns", "mean")])
 
 
 def _groups(jobs: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
@@ -127,19 +131,10 @@ def _bandwidth(job: Mapping[str, Any]) -> float:
     return _number(job, "bw_bytes") if "bw_bytes" in job else _number(job, "bw") * 1024
 
 
-def _sync(name: str, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Reported]:
-    """The latencies of fsync, fdatasync and sync_file_range, since fio 3.5."""
-    yield from _latency(name, [job for job in jobs if _number(job, "total_ios")])
-
-
 def _latency(name: str, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Reported]:
     """Yield the mean of all I/Os, unless fio did not take it (disable_lat, gtod_reduce), and the percentiles."""
-    latencies = [_times(job, "lat") for job in jobs]
-    taken = [
-        (_number(times, "mean"), _number(times, "N") if "N" in times else _number(job, "total_ios"))
-        for times, job in zip(latencies, jobs, strict=True)
-        if _number(times, "mean")
-    ]
+    latencies = [(_number(_times(job, "lat"), "mean"), job) for job in jobs]
+    taken = [(mean, _count(job)) for mean, job in latencies if mean]
     total = math.fsum(count for _, count in taken)
     if total:
         yield Reported(f"{name} latency", math.fsum(mean * count for mean, count in taken) / total / 1e3, "µs")
@@ -148,6 +143,12 @@ def _latency(name: str, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Reported]
         of_jobs = [_number(table, key) for table in percentiles if key in table]
         if of_jobs:
             yield Reported(f"{name} latency {label}", max(of_jobs) / 1e3, "µs")
+
+
+def _count(job: Mapping[str, Any]) -> float:
+    """Return the number of I/Os whose latency was taken. ``total_ios`` of ``sync`` is 0 for fdatasync."""
+    times = _times(job, "lat")
+    return (_number(times, "N") if "N" in times else _number(job, "total_ios")) or 1.0
 
 
 def _times(job: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from xml.etree import ElementTree
 
 from kit.core.errors import UsageError
 from kit.parsers.runs.timed_run import TimedRun, exit_error
+from kit.parsers.tried import Tried
 
+TRIED = (Tried("BenchExec", ("3.35",), ("1.x of 2015", "2.3", "3.0")), Tried("runexec", ("3.35",)))
 #: What runexec prints, in its order; doc/run-results.md of BenchExec defines it. CPU time is user and system in one.
 _KEYS = ("starttime", "terminationreason", "exitcode", "returnvalue", "exitsignal", "walltime", "cputime", "memory")
 _PRINTED = re.compile(rf"^(?P<key>{'|'.join(_KEYS)})=(?P<value>[^\n]{{0,200}}?)\r?$", re.MULTILINE)
@@ -80,15 +82,14 @@ def _amount(columns: Mapping[str, str], key: str, where: str) -> float | None:
 
 
 def _error(columns: Mapping[str, str]) -> str:
-    """Return why a run failed. If BenchExec has judged its output, that counts: solvers end with 10 or 20."""
+    """Return why a run failed. Where BenchExec has understood its output, that counts: solvers end with 10 or 20."""
+    category, status, code = (columns.get(key) or "" for key in ("category", "status", "returnvalue"))
     if reason := columns.get("terminationreason"):
         return f"ended by BenchExec: {reason}"
-    if columns.get("category") in ("correct", "wrong", "unknown"):
-        return ""
     if signal := columns.get("exitsignal"):
         return f"signal {signal}"
-    code = columns.get("returnvalue") or ""
-    status = columns.get("status") or ""
-    if columns.get("category") == "error" and status:
+    if category == "error" and status:
         return status
+    if category in ("correct", "wrong") or status.startswith(("true", "false")):
+        return ""
     return exit_error(int(code)) if code.isdecimal() and len(code) < 10 else ""

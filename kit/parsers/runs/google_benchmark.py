@@ -8,6 +8,9 @@ from typing import Literal
 from kit.core.codec import Amount
 from kit.parsers.runs.json_document import read_document
 from kit.parsers.runs.timed_run import TimedRun
+from kit.parsers.tried import Tried
+
+TRIED = (Tried("Google Benchmark", forms=("1.9",)),)
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 

@@ -10,7 +10,9 @@ from kit.core.errors import UsageError
 from kit.parsers.runs.json_document import read_document
 from kit.parsers.runs.names import distinct, with_parameters
 from kit.parsers.runs.timed_run import TimedRun, exit_error
+from kit.parsers.tried import Tried
 
+TRIED = (Tried("hyperfine", ("1.15.0",), ("1.6", "1.20", "2.0.0"), "schemas other than 1 and 2"),)
 _SCHEMA = 2
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from kit.core.codec import Amount, Code
 from kit.parsers.runs.json_document import read_document
 from kit.parsers.runs.timed_run import TimedRun, exit_error
+from kit.parsers.tried import Tried
+
+TRIED = (Tried("perfgate", forms=("0.18.1",)),)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ from kit.core.errors import UsageError
 from kit.parsers.runs.json_document import read_document
 from kit.parsers.runs.names import distinct
 from kit.parsers.runs.timed_run import TimedRun
+from kit.parsers.tried import Tried
+
+TRIED = (Tried("pyperf", ("2.11.0",), refused="values other than seconds"),)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,9 @@ from kit.core.codec import Amount
 from kit.parsers.runs.json_document import read_document
 from kit.parsers.runs.names import distinct
 from kit.parsers.runs.timed_run import TimedRun
+from kit.parsers.tried import Tried
+
+TRIED = (Tried("pytest-benchmark", ("5.3.1",)),)
 
 
 @dataclass(frozen=True)
