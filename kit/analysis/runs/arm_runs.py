@@ -101,9 +101,9 @@ class ArmRuns:
         """Return whether the workload reports this figure of a phase."""
         return figure in self.runs.reported([self._key], phase)
 
-    def describe(self, phase: str) -> Description | None:
-        """Return the distribution of real time; None where no run has measured it."""
-        known = _known(self._values(phase, "real"))
+    def describe(self, phase: str, metrics: Sequence[str] = ("real",)) -> Description | None:
+        """Return the distribution of the sum of these metrics; None where no run has measured them."""
+        known = _known(np.sum([self._values(phase, metric) for metric in metrics], axis=0))
         return describe(known.tolist()) if known.size else None
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 from kit import __version__
 from kit.analysis.runs.arm_runs import ArmRuns
-from kit.analysis.stats.description import describe
+from kit.analysis.stats.description import Description
 from kit.model.fact import built_commit
 from kit.model.session import Session
 from kit.model.sweep import parse_point
@@ -81,26 +81,27 @@ def _result(runs: ArmRuns) -> dict[str, Any]:
     measured = [values for values in runs.sums(runs.whole, sums) if "time_wall_clock" in values]
     if not measured:
         return {}
+    summaries = {name: runs.describe(runs.whole, parts) for name, (parts, _) in _METRICS.items()}
     return {
         "measurements": [
             {**{name: {"value": value, "unit": _METRICS[name][1]} for name, value in values.items()}, "exit_code": 0}
             for values in measured
         ],
         "summary": {
-            name: _summary([values[name] for values in measured], unit)
-            for name, (_, unit) in _METRICS.items()
-            if all(name in values for values in measured)
+            name: _summary(described, _METRICS[name][1])
+            for name, described in summaries.items()
+            if described and len(described.values) == len(measured)
         },
     }
 
 
-def _summary(values: Sequence[float], unit: str) -> Mapping[str, Any]:
-    described = describe(values)
+def _summary(described: Description, unit: str) -> Mapping[str, Any]:
+    count = len(described.values)
     return {
         "unit": unit,
-        "count": len(values),
+        "count": count,
         "mean": described.mean,
-        "stddev": described.deviation if len(values) > 1 else None,
+        "stddev": described.deviation if count > 1 else None,
         "median": described.median,
         "min": described.least,
         "max": described.most,
