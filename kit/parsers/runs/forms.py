@@ -109,7 +109,8 @@ _SIGNALS = {
 }  # fmt: skip
 #: What ``time`` itself prints before the figures of a run that failed.
 FAILED = re.compile(
-    r"Command (?:exited with non-zero status (?P<exit>\d{1,3})|(?:terminated|stopped) by signal (?P<signal>\d{1,3}))$"
+    r".{0,2000}?Command (?:exited with non-zero status (?P<exit>\d{1,3})"
+    r"|(?:terminated|stopped) by signal (?P<signal>\d{1,3}))$"
     r"|(?:time: )?[Cc]ommand terminated abnormally\.?$"
 )
 #: What shells, make and ninja print of a run that failed, directly before its figures.
@@ -121,7 +122,7 @@ FAILED_BEFORE = re.compile(
 )
 #: What CI services and builders print directly after the figures.
 FAILED_AFTER = re.compile(
-    r".{0,2000}?(?<!\w)(?:exit(?:ed)?(?: with)?(?:[ _-]?(?:code|status))?|rc|status)[:= ]{1,3}'?(?P<exit>\d{1,3})\b",
+    r".{0,2000}?(?<![\w-])(?:exit(?:ed)?(?: with)?(?:[ _-]?(?:code|status))?[:= ]{1,3}|rc[:=] ?)'?(?P<exit>\d{1,3})\b",
     re.IGNORECASE,
 )
 
@@ -143,8 +144,9 @@ REFUSED = (
     (
         "perf stat -x",
         re.compile(
-            r"(?:[^,;\t]{0,80}[,;\t]){0,3}?(?:[\d.]{1,20}|<not (?:counted|supported)>)(?P<by>[,;\t])[a-zA-Z]{0,9}"
-            r"(?P=by)[\w:./-]{1,80}(?P=by)\d{1,20}(?P=by)\d{1,3}\.\d\d(?:(?P=by)|$)"
+            r"(?:.{0,80}[,;|\t])?(?:[\d.,]{1,20}|<not (?:counted|supported)>)[,;|\t](?:[a-zA-Z]{0,9}[,;|\t])?"
+            r"(?:(?:task|cpu)-clock|(?:duration|user|system)_time|context-switches|cpu-migrations|page-faults|cycles|"
+            r"instructions|branches|branch-misses)(?::\w{1,9})?[,;|\t]"
         ),
         "run perf stat without -x",
     ),
@@ -173,7 +175,7 @@ def looks_like_a_time(text: str) -> bool:
         return True
     if len(text) > 200 or not any(character.isdigit() for character in text):
         return False
-    words = set(re.findall(r"[^\W\d_]+", text))
+    words = set(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text))
     return bool(words & _KEYS) and words <= _WORDS
 
 

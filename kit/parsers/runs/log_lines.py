@@ -27,7 +27,7 @@ _PREFIX = re.compile(
             r"[0-9a-f]{2}[OE][ +]",  # GitLab, after its time
             r"section_(?:start|end):\d{1,12}:[\w.-]{1,200}(?:\[[^\]]{0,200}\])?",  # GitLab
             r"(?:stdout|stderr) [FP](?=\s)",  # container runtimes
-            r"(?P<service>[\w./@-]{1,200}\s{1,40}\|)(?=\s|$)",  # Docker Compose
+            r"(?P<service>[A-Za-z][\w./@-]{0,200}\s{1,40}\|)(?=\s|$)",  # Docker Compose
             r"(?:INFO|DEBUG|WARN|WARNING|ERROR|stdout|stderr):?(?=\s)",
             r"(?:=>|[>+#*|\u2502-]{1,3})(?=\s)",  # quotations, set -x, lists
         )
@@ -36,26 +36,34 @@ _PREFIX = re.compile(
 #: In brackets: times, which differ from line to line.
 _NO_STREAM = re.compile(r"\[[\d\s:.,TZ+-]{1,40}\]")
 
+#: Around what BuildKit repeats.
+_RULE = "------"
+
 
 class LogLine(NamedTuple):
     """``number``: of the line in its file, from 1. ``stream``: which of several outputs it belongs to. ``text``: the
-    line without prefixes, and without blanks around. ``whole``: with its prefixes."""
+    line without prefixes, and without blanks around. ``whole``: with its prefixes. ``repeated``: of a step that failed,
+    whose end BuildKit prints once more."""
 
     number: int
     stream: str
     text: str
     whole: str
+    repeated: bool
 
 
 def log_lines(text: str) -> Iterator[LogLine]:
     """Yield the lines that hold more than prefixes; a carriage return ends one, too."""
+    before, repeated = "", False
     for number, line in enumerate(text.split("\n"), start=1):
         for part in line.split("\r"):
-            if part:
-                whole = _ESCAPE.sub("", part).strip()
-                stream, position = _prefix(whole)
-                if position < len(whole):
-                    yield LogLine(number, stream, whole[position:], whole)
+            whole = _ESCAPE.sub("", part).strip() if part else ""
+            stream, position = _prefix(whole)
+            rest = whole[position:]
+            if rest:
+                repeated = rest != _RULE and (repeated or (before == _RULE and rest.endswith(":")))
+                yield LogLine(number, _RULE if repeated else stream, rest, whole, repeated)
+                before = rest
 
 
 def _prefix(whole: str) -> tuple[str, int]:

@@ -28,7 +28,7 @@ _FACTORS = {"max_rss": 1024.0}
 def read_text(text: str, where: str, form: str = "") -> tuple[TimedRun, ...]:
     """Return every run, in order. ``where``: the file's name. ``form``: the only one to read. Raises UsageError for a
     run that is incomplete, and unless ``form`` is given for a line that looks like a time and is of no form."""
-    return _Reader(where, tuple(row for row in FORMS if not form or form in row.names), strict=not form).read(text)
+    return _Reader(where, form).read(text)
 
 
 @dataclass
@@ -56,8 +56,8 @@ class _Stream:
 
 
 class _Reader:
-    def __init__(self, where: str, forms: tuple[Form, ...], *, strict: bool) -> None:
-        self._where, self._forms, self._strict = where, forms, strict
+    def __init__(self, where: str, form: str) -> None:
+        self._where, self._form = where, form
         self._runs: list[_Run] = []
         self._streams: dict[str, _Stream] = {}
 
@@ -67,7 +67,12 @@ class _Reader:
         for stream in self._streams.values():
             self._close(stream)
             self._check_failed(stream)
-        return tuple(timed for run in self._runs for timed in _timed_runs(run))
+        first = [run.figures for run in self._runs if not run.first.repeated]
+        runs = [run for run in self._runs if not (run.first.repeated and run.figures in first)]
+        return tuple(timed for run in runs if self._wants(run) for timed in _timed_runs(run))
+
+    def _wants(self, run: _Run) -> bool:
+        return not self._form or self._form in run.form.names
 
     def _read_line(self, line: LogLine, stream: _Stream) -> None:
         run = stream.open
@@ -100,7 +105,7 @@ class _Reader:
     def _matches(self, line: LogLine) -> Iterator[tuple[Form, re.Match[str]]]:
         """Yield what the line is, first without its prefixes: a figure may look like one."""
         for text in dict.fromkeys((line.text, line.whole)):
-            for form in self._forms:
+            for form in FORMS:
                 if form.clue.search(text) and (match := form.pattern.match(text)):
                     yield form, match
 
@@ -114,11 +119,11 @@ class _Reader:
             stream.before = failure(match)
         elif last and not last.error and (match := FAILED_AFTER.match(line.text)):
             last.error = failure(match)
-        elif self._strict:
+        elif not self._form:
             for title, pattern, fix in REFUSED:
                 if pattern.match(line.text):
                     raise self._error(line, f"the form of {title} is not read", fix)
-            if looks_like_a_time(line.text):
+            if looks_like_a_time(line.whole):
                 raise self._error(line, "looks like the time of a run, but in no known form", _REMOVE)
 
     def _open(self, form: Form, line: LogLine, stream: _Stream) -> _Run:
@@ -131,13 +136,13 @@ class _Reader:
 
     def _close(self, stream: _Stream) -> None:
         run, stream.open = stream.open, None
-        if run and not run.each:
+        if run and not run.each and self._wants(run):
             missing = [key for key in run.form.needs if key not in run.figures]
             if missing:
                 raise self._error(run.first, f"a run without {' and '.join(missing)}", _REMOVE)
 
     def _check_failed(self, stream: _Stream) -> None:
-        if stream.failed:
+        if stream.failed and not self._form:
             raise self._error(stream.failed[0], "no time of that run follows", "give the whole output")
 
     def _error(self, line: LogLine, what: str, fix: str) -> UsageError:
