@@ -94,10 +94,10 @@ TEXTS: dict[str, tuple[str, tuple[float, ...]]] = {
     "perf-stat -p": (" Performance counter stats for process id '4242':\n\n  5.006 seconds time elapsed\n", (5.006,)),
     "perf-stat -a": (" Performance counter stats for 'system wide':\n\n  5.5 seconds time elapsed\n", (5.5,)),
     "perf-stat -r, no blank": (
-        "Performance counter stats for 'make' (5 runs):\n\n1.7488 +- 0.01 seconds time elapsed  ( +-  0.74% )\n", (1.7488,)
+        "Performance counter stats for 'make' (5 runs):\n\n1.75 +- 0.01 seconds time elapsed  ( +-  0.74% )\n", (1.75,)
     ),
     "measure-command": (
-        "Seconds           : 1\nMilliseconds      : 234\nTotalSeconds      : 1,2345\nTotalMilliseconds : 12\n", (1.2345,)
+        "Seconds           : 1\nMilliseconds      : 234\nTotalSeconds      : 1,23\nTotalMilliseconds : 12\n", (1.23,)
     ),
     "slashes": ("32m21.074s / 281m53.994s / 68m45.554s\n", (1941.074, 16913.994, 4125.554)),
 }  # fmt: skip
