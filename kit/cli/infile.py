@@ -61,7 +61,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         with open_regular(Path(name)) if name != "-" else nullcontext(sys.stdin.buffer) as file:
             start = cast(io.BufferedReader, file).peek(8)
             unpack = next((unpack for magic, unpack in _PACKED.items() if start.startswith(magic)), None)
-            yield cast(BinaryIO, unpack(file) if unpack else file)
+            yield cast(BinaryIO, unpack(cast(BinaryIO, file)) if unpack else file)
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         raise UsageError(f"{name}: damaged: {error}", "copy it again; gzip -t FILE checks it") from None
     except OSError as error:
