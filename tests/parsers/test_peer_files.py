@@ -231,7 +231,7 @@ def test_runexec_gives_each_run() -> None:
     first, ended, killed, not_started = read_runs(RUNEXEC, "f")
     assert dict(first.figures) == {"real": 1.5, "arm_memory": 262144.0}
     assert (ended.figures["real"], killed.figures["real"], dict(not_started.figures)) == (3.0, 2.0, {})
-    assert errors(RUNEXEC) == ["", "ended by BenchExec: walltime", "signal 9", "ended by BenchExec: failed"]
+    assert errors(RUNEXEC) == ["", "ended by BenchExec: walltime", "ended by signal 9", "ended by BenchExec: failed"]
     without_start = "".join(line for line in RUNEXEC.splitlines(True) if not line.startswith("starttime"))
     assert [run.figures.get("real") for run in read_runs(without_start, "f")] == [1.5, 3.0, 2.0, None]
 

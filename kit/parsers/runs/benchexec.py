@@ -87,7 +87,7 @@ def _error(columns: Mapping[str, str]) -> str:
     if reason := columns.get("terminationreason"):
         return f"ended by BenchExec: {reason}"
     if signal := columns.get("exitsignal"):
-        return f"signal {signal}"
+        return f"ended by signal {signal}"
     if category == "error" and status:
         return status
     if category in ("correct", "wrong") or status.startswith(("true", "false")):
