@@ -49,11 +49,8 @@ def programs_read() -> str:
     from kit.parsers.runs import READERS
     from kit.parsers.tried import tried
 
-    rows = [
-        (of.program, ", ".join(of.versions), ", ".join(of.forms), of.refused)
-        for registry in (READERS, PARSERS)
-        for of in tried(registry.values())
-    ]
+    makers = (*READERS.values(), "kit.parsers.runs.forms:FORMS", *PARSERS.values())
+    rows = [(of.program, ", ".join(of.versions), ", ".join(of.forms), of.refused) for of in tried(makers)]
     return table(("program", "it wrote what tests read", "tests have its form", "refused by name"), rows)
 
 

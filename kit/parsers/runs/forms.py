@@ -6,7 +6,14 @@ import re
 from dataclasses import dataclass
 
 from kit.core.errors import UsageError
+from kit.parsers.tried import Tried
 
+TRIED = (
+    Tried("GNU time", ("1.9",)), Tried("bash", ("5.2",)), Tried("dash", ("0.5.12",)), Tried("BusyBox", ("1.35",)),
+    Tried("zsh", ("5.9",)), Tried("fish", ("3.6",)), Tried("tcsh", ("6.24",)), Tried("mksh", ("59c",)),
+    Tried("ksh", ("93u+m 1.0",)), Tried("toybox", ("0.8.9",)), Tried("time of BSD and macOS", forms=("their manuals",)),
+    Tried("perf stat", ("6.1",), refused="-j, -x, -I"),
+)  # fmt: skip
 # Every repetition is bounded, and none may begin inside a number. So time is proportional to the text, and no number is
 # read in part.
 _NUMBER = r"\d{1,9}(?:[.,]\d{1,9})?"
