@@ -144,6 +144,11 @@ TIMES = (
     "\tUser time (seconds): 1.50\n\tSystem time (seconds): 0.25\n"
     "\tElapsed (wall clock) time (h:mm:ss or m:ss): 0:02.10\n\tMaximum resident set size (kbytes): 5120\n",
     "Elapsed (wall clock) time " * 2_000,
+    "#9 1.2 Command terminated by signal 9\n#9 1.2 real\t1h 2m 3s\n#9 1.2 user\t3m 37.95s\n#9 1.2 sys\t0m 0.04s\n",
+    "2026-05-01T10:00:00.1Z make -j4  36.46s user 18.69s system 105% cpu 1:02:03.5 total\n",
+    "Executed in   92.89 secs    fish   external\n usr time   54.47 mins  1.0 micros\n sys time  863.00 millis\n",
+    "12.5u 3.2s 0:20.13 78.0% 0+0k 120+8io 3pf+0w\n    0m14.18s real     0m10.30s user     0m02.36s system\n",
+    "1.0u " * 2_000 + "1m" * 2_000 + "real " * 2_000,
     "\n Performance counter stats for 'make' (3 runs):\n\n  1.001806 (+0.000947) ###\n  1.000002 (-0.000857) #\n\n"
     "          # Final result:\n          0.998859 +- 0.000523 seconds time elapsed  ( +- 0.87% )\n",
     " Performance counter stats for 'make':\n\n 0.5 seconds time elapsed\n\n 0.4 seconds user\n 0.1 seconds sys\n" * 50,

@@ -22,7 +22,8 @@ _EPILOG = """\b
 Examples:
   kit import night.kit.json.gz         what kit export wrote, into this store
   kit import *.kit.json --store postgresql+psycopg://host/kit
-  ( time make ) 2> bare.txt            in bash; /usr/bin/time, with or without -v, is read as well
+  ( time make ) 2> bare.txt            in any shell; /usr/bin/time -v is read as well
+  kit import bare=job.log --dry-run    what is read of a log
   perf stat -r 5 --table -o bare.txt make
   kit import bare=bare.txt devicemapper=dm.txt aufs=aufs.txt
   kit import bare=1.txt bare=2.txt layer=3.txt layer=4.txt --title 'Yocto, published'
@@ -45,6 +46,8 @@ names of commands or benchmarks are, where a file has several."""
     metavar="REGEX",
     help="Label runs by the first group of REGEX in their names; leave out others.",
 )
+@click.option("--format", "form", default="", metavar="NAME", help="Read only this form, as zsh.  [any, by content]")
+@click.option("--dry-run", is_flag=True, help="Show what is understood of timed runs; store nothing.")
 @click.option(
     "--limit", default="256M", show_default=True, metavar="SIZE", help="Refuse files that are larger, decompressed."
 )
@@ -55,17 +58,19 @@ def import_(
     baseline: str | None,
     title: str,
     arm_pattern: str,
+    form: str,
+    dry_run: bool,
     limit: str,
     store_url: str,
     **given: str | None,
 ) -> None:
     """Import exported sessions or timed runs.
 
-    FILE is written by kit export. LABEL=FILE… are outputs of time, perf stat, hyperfine or pytest-benchmark, imported
-    as one session."""
+    FILE is written by kit export. LABEL=FILE… are outputs of time, perf stat, hyperfine or pytest-benchmark, also in
+    logs, imported as one session."""
     from kit import __version__
     from kit.cli.compare import report
-    from kit.cli.timed_runs import pattern_of, read_samples
+    from kit.cli.timed_runs import describe, pattern_of, read_labelled, samples_of
     from kit.model.arm import spelled
     from kit.model.session import DONE, Request, Session, new_session_id
 
@@ -74,9 +79,17 @@ def import_(
     if exported:
         if len(exported) < len(files):
             raise UsageError("exported sessions and timed runs in one command", "import them one after another")
+        if dry_run or form:
+            raise UsageError(
+                "--dry-run and --format work with timed runs only", "import exported sessions without them"
+            )
         _import_sessions(files, most, the_store(store_url))
         return
-    samples = read_samples(files, most, pattern_of(arm_pattern))
+    runs = read_labelled(files, most, pattern_of(arm_pattern), form)
+    if dry_run:
+        click.echo(describe(runs))
+        return
+    samples = samples_of(runs)
     labels = tuple(dict.fromkeys(sample.arm for sample in samples))
     first = spelled(baseline) if baseline else labels[0]
     if first not in labels:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import gzip
 import io
+import lzma
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from kit.core.errors import UsageError
 from kit.core.regular import open_regular
+
+#: Beginnings of compressed files, and what opens each.
+_PACKED: Mapping[bytes, Callable[[BinaryIO], object]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+}
 
 
 def read_lines(name: str, limit: int, option: str) -> Iterator[bytes]:
@@ -28,6 +38,16 @@ def read_lines(name: str, limit: int, option: str) -> Iterator[bytes]:
             yield line
 
 
+def read_text(name: str, limit: int, option: str) -> str:
+    """Return a file's text: UTF-8, or UTF-16 as PowerShell writes it. Raises UsageError as above."""
+    data = b"".join(read_lines(name, limit, option))
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", errors="replace")
+    if b"\0" in data[:2]:  # UTF-16 without its mark: one byte of an ASCII character is NUL
+        return data.decode("utf-16-be" if data[0] == 0 else "utf-16-le", errors="replace")
+    return data.decode("utf-8-sig", errors="replace")
+
+
 def beginning(name: str, size: int) -> bytes:
     """Return a file's first bytes. Raises UsageError as above."""
     with _opened(name) as file:
@@ -36,12 +56,13 @@ def beginning(name: str, size: int) -> bytes:
 
 @contextmanager
 def _opened(name: str) -> Iterator[BinaryIO]:
-    """Open the file: ``-`` is stdin; gzip's output is decompressed."""
+    """Open the file: ``-`` is stdin; what gzip, bzip2 or xz wrote is decompressed."""
     try:
         with open_regular(Path(name)) if name != "-" else nullcontext(sys.stdin.buffer) as file:
-            packed = cast(io.BufferedReader, file).peek(2)[:2] == b"\x1f\x8b"
-            yield cast(BinaryIO, gzip.GzipFile(fileobj=file) if packed else file)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            start = cast(io.BufferedReader, file).peek(8)
+            unpack = next((unpack for magic, unpack in _PACKED.items() if start.startswith(magic)), None)
+            yield cast(BinaryIO, unpack(cast(BinaryIO, file)) if unpack else file)
+    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         raise UsageError(f"{name}: damaged: {error}", "copy it again; gzip -t FILE checks it") from None
     except OSError as error:
         raise UsageError(

@@ -5,18 +5,24 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.cli.infile import read_lines
+import click
+
+from kit.cli.infile import read_text
 from kit.core.errors import UsageError
 from kit.core.sanitize import printable
 from kit.model.arm import spelled
 from kit.model.sample import IMPORTED, Phase, Sample
 from kit.parsers.runs import read_runs
+from kit.parsers.runs.timed_run import TimedRun
+from kit.report.format.table import render_table
 
 #: Most characters of an arm's name, of those that a file gives.
 _LONGEST = 100
+_CLOCKS = ("real", "user", "sys")
 
 
 def pattern_of(text: str) -> re.Pattern[str] | None:
@@ -29,28 +35,76 @@ def pattern_of(text: str) -> re.Pattern[str] | None:
         ) from None
 
 
-def read_samples(files: tuple[str, ...], limit: int, pattern: re.Pattern[str] | None) -> tuple[Sample, ...]:
-    """Return every run of the files as a sample. ``files``: FILE or LABEL=FILE. ``limit``: bytes of a file. Raises
-    UsageError."""
+@dataclass(frozen=True)
+class LabelledRun:
+    """``modified``: Unix time of the file."""
+
+    path: Path
+    modified: float
+    label: str
+    run: TimedRun
+
+
+def read_labelled(
+    files: tuple[str, ...], limit: int, pattern: re.Pattern[str] | None, form: str
+) -> tuple[LabelledRun, ...]:
+    """Return every run of the files. ``files``: FILE or LABEL=FILE. ``limit``: bytes of a file. ``form``: the only form
+    to read, or ''. Raises UsageError."""
+    labelled: list[LabelledRun] = []
+    for word in files:
+        label_of_file, path = _split(word)
+        text = read_text(str(path), limit, "--limit")
+        modified = max(path.stat().st_mtime, 0.0)
+        runs = read_runs(text, str(path), form)
+        if any(run.mean for run in runs):
+            click.echo(
+                f"kit: {path}: the mean of its runs is imported as one run, since it has no single ones", err=True
+            )
+        labels = _labels([run.name for run in runs], label_of_file, path, pattern)
+        labelled += (LabelledRun(path, modified, label, run) for label, run in zip(labels, runs, strict=True) if label)
+    if not labelled:
+        raise UsageError("no run has a name that matches --arm-pattern", "use '(.*)' to take all names")
+    return tuple(labelled)
+
+
+def _split(word: str) -> tuple[str, Path]:
+    """Return the label, or '', and the path. A file that exists wins, since paths and labels may have ``=``."""
+    ways = [("", word), *((word[: at.start()], word[at.end() :]) for at in re.finditer("=", word))]
+    label, name = next((way for way in ways if Path(way[1]).is_file()), ways[min(1, len(ways) - 1)])
+    return label, Path(name)
+
+
+def samples_of(runs: Sequence[LabelledRun]) -> tuple[Sample, ...]:
+    """Return each run as a sample, in the rounds of its label."""
     samples: list[Sample] = []
     rounds: Counter[str] = Counter()
-    for item in files:
-        given, equals, name = item.partition("=")
-        path = Path(name if equals else item)
-        text = b"".join(read_lines(str(path), limit, "--limit")).decode(errors="replace")
-        started = max(path.stat().st_mtime, 0.0)
-        runs = read_runs(text, str(path))
-        labels = _labels([run.name for run in runs], given if equals else "", path, pattern)
-        for label, run in zip(labels, runs, strict=True):
-            if label:
-                rounds[label] += 1
-                status = "failed" if run.error else "ok"
-                figures: dict[str, Any] = dict(run.figures)
-                phases = (Phase("run", status, **figures),)
-                samples.append(Sample(label, rounds[label], IMPORTED, status, started, phases, error=run.error))
-    if not samples:
-        raise UsageError("no run has a name that matches --arm-pattern", "use '(.*)' to take all names")
+    for labelled in runs:
+        label, run = labelled.label, labelled.run
+        rounds[label] += 1
+        status = "failed" if run.error else "ok"
+        figures: dict[str, Any] = dict(run.figures)
+        phases = (Phase("run", status, **figures),)
+        samples.append(Sample(label, rounds[label], IMPORTED, status, labelled.modified, phases, error=run.error))
     return tuple(samples)
+
+
+def describe(runs: Sequence[LabelledRun]) -> str:
+    """Return a table of what was understood, one row for each run."""
+    rows = [
+        (
+            str(each.path),
+            each.run.form,
+            each.label,
+            *(_seconds(each.run, key) for key in _CLOCKS),
+            each.run.error or "ok",
+        )
+        for each in runs
+    ]
+    return render_table(rows, ("file", "form", "label", "real s", "user s", "sys s", "status"), "simple")
+
+
+def _seconds(run: TimedRun, key: str) -> str:
+    return f"{run.figures[key]:.10g}" if key in run.figures else ""
 
 
 def _labels(names: Sequence[str], given: str, path: Path, pattern: re.Pattern[str] | None) -> list[str]:
@@ -64,7 +118,7 @@ def _labels(names: Sequence[str], given: str, path: Path, pattern: re.Pattern[st
         )
     if given or (several < 2 and not pattern):
         return [spelled(given or path.stem) if label or not pattern else "" for label in found]
-    return found
+    return found if pattern else [label or spelled(path.stem) for label in found]
 
 
 def _label(name: str, pattern: re.Pattern[str] | None) -> str:

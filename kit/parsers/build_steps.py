@@ -12,7 +12,9 @@ from itertools import pairwise
 
 from kit.parsers.figure import Reported
 from kit.parsers.task import BuildTask
+from kit.parsers.tried import Tried
 
+TRIED = (Tried("Docker's classic builder", ("20.10",)), Tried("buildah", ("1.28",)))
 CONTEXT, METADATA, COPY, START, RUN, COMMIT, EXPORT, LOOKUP, FINISH = (
     "context", "metadata", "copy", "start", "run", "commit", "export", "lookup", "finish",
 )  # fmt: skip

@@ -10,7 +10,9 @@ import re
 from kit.parsers.build_steps import CONTEXT, EXPORT, LOOKUP, METADATA, instruction_kind, parts
 from kit.parsers.figure import Reported
 from kit.parsers.task import BuildTask
+from kit.parsers.tried import Tried
 
+TRIED = (Tried("BuildKit", ("of Docker 20.10",)),)
 _STEP = re.compile(r"#\d+ \[(?P<where>[^\]]*)\] (?P<instruction>.*)")
 _EXPORT = re.compile(r"#\d+ exporting to ")
 _CACHED = re.compile(r"#\d+ CACHED")

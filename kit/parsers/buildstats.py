@@ -12,7 +12,9 @@ import re
 from collections.abc import Mapping
 
 from kit.parsers.task import BuildTask
+from kit.parsers.tried import Tried
 
+TRIED = (Tried("bitbake", ("Yocto 5.0.15",)),)
 _LINE = re.compile(r"(?:.*/)?(?P<recipe>[^/:]+)/do_(?P<kind>[^/:]+):(?P<key>[^:]+): *(?P<value>\S+)")
 #: The name without version and revision: a version begins with a digit, if any does.
 _RECIPES = re.compile(r"(\S+)-(?:\d{1,5}_)?\d\S*"), re.compile(r"(\S+)-(?:\d{1,5}_)?[^-]+")

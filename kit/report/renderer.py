@@ -66,6 +66,7 @@ RENDERERS = (
     ),
     Renderer("bencher", SESSIONS, "data.bencher:render_bencher", "penalties for Bencher", "json"),
     Renderer("hyperfine", SESSIONS, "data.hyperfine:render_hyperfine", "times and penalties for its scripts", "json"),
+    Renderer("hyperfine-1", SESSIONS, "data.hyperfine:render_hyperfine_1", "the same for those of 1.x", "json"),
     Renderer("collapsed", SESSIONS, "data.collapsed:render_collapsed", "stacks for flame graph programs", "txt"),
     Renderer("html", PAGE, "page.html:render_html", "a page that needs no network", "html", "text/html"),
     Renderer("table", BETWEEN, "history.session_diff:render_between", "a table"),

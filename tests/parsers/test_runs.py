@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,7 @@ import pytest
 
 from kit.core.errors import UsageError
 from kit.parsers.runs import read_runs
-from kit.report.data.hyperfine import render_hyperfine
+from kit.report.data.hyperfine import render_hyperfine, render_hyperfine_1
 from kit.report.data.pytest_benchmark import render_pytest_benchmark
 from tests.command_line import Kit
 from tests.nights import night
@@ -93,7 +97,7 @@ def test_perf_stat_gives_each_run_of_a_table_or_the_mean() -> None:
         (json.dumps(HYPERFINE).replace("1.4, 1.6", '"x"'), "f: not JSON of hyperfine"),
         (json.dumps(HYPERFINE).replace("1.4, 1.6", "-1.0"), "f: not JSON of hyperfine"),
         ('{"benchmarks": [{"stats": {}}]}', "f: not JSON of pytest-benchmark"),
-        (" Performance counter stats for 'make':\n\n", "f: no elapsed time of 'make'"),
+        (" Performance counter stats for 'make':\n\n", "f, line 1: a run without real"),
         ('{"results": []}', "f: no timed run"),
         ('{"results": [{"command": "x"', "f: no timed run"),
         ("{" * 100_000, "f: no timed run"),
@@ -106,13 +110,67 @@ def test_what_can_not_be_read_is_named(text: str, says: str) -> None:
     assert caught.value.message.startswith(says)
 
 
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda text: text.encode("utf-16"),
+        lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
+        lambda text: text.encode("utf-16-le"),
+        lambda text: text.encode("utf-16-be"),
+        lambda text: text.encode("utf-8-sig"),
+        lambda text: text.replace("\n", "\r\n").encode("utf-16"),
+        lambda text: gzip.compress(text.encode()),
+        lambda text: bz2.compress(text.encode()),
+        lambda text: lzma.compress(text.encode()),
+    ],
+)
+def test_import_reads_what_other_systems_write(kit: Kit, tmp_path: Path, encode: Callable[[str], bytes]) -> None:
+    for name, text in (("perf.txt", PERF_ONE), ("hyper.json", json.dumps({"results": HYPERFINE["results"][1:2]}))):
+        (tmp_path / name).write_bytes(encode(text))
+    assert imported(kit, tmp_path, tmp_path / "perf.txt", tmp_path / "hyper.json") == {"perf": [0.5], "hyper": [2.0]}
+
+
+def test_a_path_with_an_equals_sign_is_a_path_if_it_exists(kit: Kit, tmp_path: Path) -> None:
+    path = tmp_path / "fs=btrfs" / "time.txt"
+    path.parent.mkdir()
+    path.write_text(PERF_ONE)
+    assert imported(kit, tmp_path, path, f"b={path}", f"layer:overlay2+seccomp=unconfined={path}") == {
+        "time": [0.5], "b": [0.5], "layer:overlay2+seccomp=unconfined": [0.5],
+    }  # fmt: skip
+    done = kit("import", "a=nosuch.txt")
+    assert done.returncode == 2 and "nosuch.txt: No such file" in done.stderr
+
+
+def test_a_dry_run_shows_what_is_understood_and_stores_nothing(kit: Kit, tmp_path: Path) -> None:
+    log = "Command exited with non-zero status 2\nreal 1:02.5\nuser 1\nsys 0,25\n"
+    log += "make  1.0s user 2.0s system 10% cpu 3.5 total\n"
+    (tmp_path / "job.log").write_text("".join(f"#9 1.0 {line}\n" for line in log.splitlines()))
+    store = tmp_path / "kit.db"
+    words = ("import", f"a={tmp_path}/job.log", "--dry-run", "--store", f"sqlite:///{store}")
+    done = kit(*words)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert rows[2][1:] == ["bash/posix/busybox/ksh", "a", "62.5", "1", "0.25", "exit", "code", "2"]
+    assert rows[3][1:] == ["zsh", "a", "3.5", "1", "2", "ok"] and len(rows) == 4
+    assert kit(*words, "--format", "zsh").stdout.count("job.log") == 1
+    done = kit(*words, "--format", "fish")
+    assert done.returncode == 2 and "job.log: no timed run of fish in it" in done.stderr
+    assert not store.exists()
+
+
+def test_a_run_without_a_name_is_not_left_out(kit: Kit, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(PERF_ONE + PERF_TABLE + "real 7\nuser 1\nsys 1\n")
+    assert imported(kit, tmp_path, tmp_path / "log.txt")["log"] == [7.0]
+
+
 def test_the_kit_reads_what_it_exports() -> None:
     session = night(1, 0.05)
+    assert reals(render_hyperfine([session])) == reals(render_hyperfine_1([session]))
     assert len(reals(render_hyperfine([session]))) == 8
     assert len(reals(render_pytest_benchmark([session]))) == 8 * 3
 
 
-def imported(kit: Kit, tmp_path: Path, *words: str) -> dict[str, list[float]]:
+def imported(kit: Kit, tmp_path: Path, *words: str | Path) -> dict[str, list[float]]:
     """The runs of each arm after kit import."""
     done = kit("import", *words, "--json", tmp_path / "out.json", "--store", f"sqlite:///{tmp_path}/kit.db")
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from kit.model.session import Request, Session
 from kit.parsers.figure import MORE, Reported
 from kit.report.data.bencher import render_bencher
 from kit.report.data.benchmark_action import render_benchmark_action
-from kit.report.data.hyperfine import render_hyperfine
+from kit.report.data.hyperfine import render_hyperfine, render_hyperfine_1
 from tests.nights import ladder_session, night
 
 COMMIT = {"source commit": "a" * 40}
@@ -45,8 +45,58 @@ BENCHER = {
         },
     },
 }
-#: BenchmarkResult of hyperfine's src/benchmark/benchmark_result.rs, 1.20.
+SECONDS = {"properties": {"value": NUMBER, "unit": {"const": "second"}}, "required": ["value", "unit"]}
+BYTES = {"properties": {"value": NUMBER, "unit": {"const": "byte"}}, "required": ["value", "unit"]}
+#: HyperfineSummary of hyperfine's src/export/json.rs, 2.0.0, with what its scripts need; the rest is never null.
 HYPERFINE = {
+    "type": "object",
+    "properties": {
+        "schema_version": {"const": 2},
+        "metadata": {"type": "object"},
+        "primary_metric": {"const": "time_wall_clock"},
+        "results": {
+            "type": "array",
+            "items": {
+                "properties": {
+                    "command": TEXT,
+                    "measurements": {
+                        "type": "array",
+                        "minItems": 1,
+                        "items": {
+                            "properties": {
+                                **dict.fromkeys(("time_wall_clock", "time_cpu", "time_user", "time_system"), SECONDS),
+                                "memory_peak_resident": BYTES,
+                                "exit_code": {"type": ["integer", "null"]},
+                            },
+                            "additionalProperties": False,
+                            "required": ["time_wall_clock", "exit_code"],
+                        },
+                    },
+                    "summary": {
+                        "additionalProperties": {
+                            "properties": {
+                                "unit": {"enum": ["second", "byte"]},
+                                "count": {"type": "integer"},
+                                "stddev": {"type": ["number", "null"]},
+                                **dict.fromkeys(("mean", "median", "min", "max"), NUMBER),
+                            },
+                            "additionalProperties": False,
+                            "required": ["unit", "count", "mean", "stddev", "median", "min", "max"],
+                        },
+                        "required": ["time_wall_clock"],
+                    },
+                    "parameters": {
+                        "additionalProperties": {"properties": {"value": {"type": "string"}}, "required": ["value"]}
+                    },
+                },
+                "required": ["command", "measurements", "summary"],
+            },
+        },
+    },
+    "required": ["schema_version", "metadata", "primary_metric", "results"],
+}
+#: BenchmarkResult of hyperfine's src/benchmark/benchmark_result.rs, 1.20.
+HYPERFINE_1 = {
     "type": "object",
     "properties": {
         "results": {
@@ -118,23 +168,48 @@ def test_hyperfine_has_every_run() -> None:
     rows = {row["command"]: row for row in checked(render_hyperfine([session]), HYPERFINE)["results"]}
     assert list(rows) == ["bare", "runtime:overlay2", "bind:overlay2", "layer:overlay2", "layer:vfs"]
     row = rows["layer:vfs"]
-    assert len(row["times"]) == len(row["exit_codes"]) == 6 and row["mean"] == pytest.approx(sum(row["times"]) / 6)
-    assert row["user"] == pytest.approx(8.1)
+    times = [run["time_wall_clock"]["value"] for run in row["measurements"]]
+    summary = row["summary"]
+    assert len(times) == summary["time_wall_clock"]["count"] == 6
+    assert summary["time_wall_clock"]["mean"] == pytest.approx(sum(times) / 6)
+    assert summary["time_user"]["mean"] == pytest.approx(8.1)
+    assert summary["time_cpu"]["mean"] == pytest.approx(8.1 + summary["time_system"]["mean"])
     assert row["kit"]["baseline"] == "bare" and row["kit"]["ratio_low"] < row["kit"]["ratio"] < row["kit"]["ratio_high"]
     assert rows["bare"]["kit"]["ratio"] is None
     first = replace(session, samples=tuple(item for item in session.samples if item.round == 1))
     (one, *_) = checked(render_hyperfine([first]), HYPERFINE)["results"]
+    assert one["summary"]["time_wall_clock"]["stddev"] is None and len(one["measurements"]) == 1
+
+
+def test_hyperfine_leaves_out_what_nobody_measured() -> None:
+    session = night(1, 0.05)
+    phases = [(item, tuple(replace(phase, user=None) for phase in item.phases)) for item in session.samples]
+    samples = tuple(replace(item, phases=without_user) for item, without_user in phases)
+    (row, *_) = checked(render_hyperfine([replace(session, samples=samples)]), HYPERFINE)["results"]
+    assert not {"time_user", "time_cpu"} & {*row["summary"], *row["measurements"][0]}
+
+
+def test_hyperfine_1_has_every_run() -> None:
+    session = ladder_session()
+    rows = {row["command"]: row for row in checked(render_hyperfine_1([session]), HYPERFINE_1)["results"]}
+    row = rows["layer:vfs"]
+    assert len(row["times"]) == len(row["exit_codes"]) == 6 and row["mean"] == pytest.approx(sum(row["times"]) / 6)
+    assert row["user"] == pytest.approx(8.1) and row["kit"]["baseline"] == "bare"
+    first = replace(session, samples=tuple(item for item in session.samples if item.round == 1))
+    (one, *_) = checked(render_hyperfine_1([first]), HYPERFINE_1)["results"]
     assert one["stddev"] is None and len(one["times"]) == 1
 
 
 def test_hyperfine_tells_scenarios_and_points_apart() -> None:
     session = night(1, 0.05)
     swept = replace(session, samples=tuple(replace(item, point="jobs=2") for item in session.samples))
-    rows = json.loads(render_hyperfine([swept, ladder_session()]))["results"]
+    rows = checked(render_hyperfine([swept, ladder_session()]), HYPERFINE)["results"]
+    assert rows[0]["command"] == "mine: bare,jobs=2" and rows[0]["parameters"] == {"jobs": {"value": "2"}}
+    rows = json.loads(render_hyperfine_1([swept, ladder_session()]))["results"]
     assert rows[0]["command"] == "mine: bare,jobs=2" and rows[0]["parameters"] == {"jobs": "2"}
 
 
-@pytest.mark.parametrize("render", [render_benchmark_action, render_bencher, render_hyperfine])
+@pytest.mark.parametrize("render", [render_benchmark_action, render_bencher, render_hyperfine, render_hyperfine_1])
 def test_imported_and_emulated_figures_are_marked(render: Any) -> None:
     session = night(1, 0.05)
     others = replace(session, samples=tuple(replace(item, kind="imported") for item in session.samples))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -85,6 +85,14 @@ class ArmRuns:
         known = _known(sum(self._values(phase, metric) for metric in metrics))
         return float(known.mean()) if known.size else None
 
+    def sums(self, phase: str, sums: Mapping[str, Sequence[str]]) -> Iterator[dict[str, float]]:
+        """Yield, of each run, the sums of metrics whose parts it has measured. ``sums``: the metrics of each."""
+        columns = {
+            name: np.sum([self._values(phase, metric) for metric in metrics], axis=0) for name, metrics in sums.items()
+        }
+        for place in range(self.count):
+            yield {name: float(values[place]) for name, values in columns.items() if np.isfinite(values[place])}
+
     def measured(self, phase: str, metric: str) -> int:
         """Return the number of runs that have measured it."""
         return _known(self._values(phase, metric)).size
@@ -93,9 +101,9 @@ class ArmRuns:
         """Return whether the workload reports this figure of a phase."""
         return figure in self.runs.reported([self._key], phase)
 
-    def describe(self, phase: str) -> Description | None:
-        """Return the distribution of real time; None where no run has measured it."""
-        known = _known(self._values(phase, "real"))
+    def describe(self, phase: str, metrics: Sequence[str] = ("real",)) -> Description | None:
+        """Return the distribution of the sum of these metrics; None where no run has measured them."""
+        known = _known(np.sum([self._values(phase, metric) for metric in metrics], axis=0))
         return describe(known.tolist()) if known.size else None
 
     @property

@@ -24,6 +24,7 @@ def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
         "commands": partial(commands, root), "scenarios": scenarios, "scenario-keys": scenario_keys,
         "nightly-keys": nightly_keys, "settings": settings, "facts": facts, "errors": errors,
         "assumptions": assumptions, "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
+        "programs-read": programs_read,
     }  # fmt: skip
 
 
@@ -40,6 +41,17 @@ def metrics() -> str:
         if item.compared
     ]
     return table(("metric", "unit", "", "made of"), rows)
+
+
+def programs_read() -> str:
+    """The programs whose output is read, with their versions."""
+    from kit.parsers import PARSERS
+    from kit.parsers.runs import READERS
+    from kit.parsers.tried import tried
+
+    makers = (*READERS.values(), "kit.parsers.runs.forms:FORMS", *PARSERS.values())
+    rows = [(of.program, ", ".join(of.versions), ", ".join(of.forms), of.refused) for of in tried(makers)]
+    return table(("program", "it wrote what tests read", "tests have its form", "refused by name"), rows)
 
 
 def arms() -> str:

@@ -1,18 +1,24 @@
-"""Reads the JSON of ``hyperfine --export-json``. Pure."""
+"""Reads the JSON of ``hyperfine --export-json``: schema 2, of hyperfine 2, and that of 1.x. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kit.core.codec import Amount, Code
+from kit.core.errors import UsageError
 from kit.parsers.runs.json_document import read_document
+from kit.parsers.runs.names import distinct, with_parameters
 from kit.parsers.runs.timed_run import TimedRun, exit_error
+from kit.parsers.tried import Tried
+
+TRIED = (Tried("hyperfine", ("1.15.0",), ("1.6", "1.20", "2.0.0"), "schemas other than 1 and 2"),)
+_SCHEMA = 2
 
 
 @dataclass(frozen=True)
-class _Result:
-    """Of ``user`` and ``system`` only the means are known."""
+class _Result1:
+    """Of ``user`` and ``system`` only the means are known. ``parameter``: of 1.6 to 1.10."""
 
     command: str
     mean: Amount
@@ -21,20 +27,106 @@ class _Result:
     times: tuple[Amount, ...] | None = None
     memory_usage_byte: tuple[Amount, ...] | None = None
     exit_codes: tuple[Code | None, ...] = ()
+    parameter: str | int | None = None
+    parameters: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def long_name(self) -> str:
+        return with_parameters(
+            self.command, self.parameters if self.parameter is None else {"parameter": str(self.parameter)}
+        )
 
 
 @dataclass(frozen=True)
-class _Document:
-    results: tuple[_Result, ...]
+class _Document1:
+    results: tuple[_Result1, ...]
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    value: Amount
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class _Measurement:
+    time_wall_clock: _Quantity
+    time_user: _Quantity | None = None
+    time_system: _Quantity | None = None
+    memory_peak_resident: _Quantity | None = None
+    exit_code: Code | None = 0
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    value: str
+
+
+@dataclass(frozen=True)
+class _Result2:
+    command: str
+    measurements: tuple[_Measurement, ...]
+    name: str | None = None
+    parameters: dict[str, _Parameter] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def short_name(self) -> str:
+        return self.name or self.command
+
+    @property
+    def long_name(self) -> str:
+        parameters = {key: parameter.value for key, parameter in self.parameters.items()}
+        return with_parameters(self.short_name, parameters | self.environment)
+
+
+@dataclass(frozen=True)
+class _Document2:
+    results: tuple[_Result2, ...]
+    schema_version: int = _SCHEMA
+
+
+#: Metrics of a run of schema 2, each with its unit.
+_QUANTITIES = {
+    "real": ("time_wall_clock", "second"),
+    "user": ("time_user", "second"),
+    "sys": ("time_system", "second"),
+    "max_rss": ("memory_peak_resident", "byte"),
+}
 
 
 def read_hyperfine(text: str, where: str) -> tuple[TimedRun, ...]:
-    """Return every run; a result without its runs as one, its mean."""
-    document = read_document(_Document, text, ("results", "command"), where, "hyperfine")
-    return tuple(run for result in document.results for run in _runs(result)) if document else ()
+    """Return every run; a result of 1.x without its runs as one, its mean."""
+    document2 = read_document(_Document2, text, ("results", "measurements"), where, "hyperfine")
+    if document2:
+        if document2.schema_version != _SCHEMA:
+            what = f"{where}: hyperfine's schema version {document2.schema_version} is unknown"
+            raise UsageError(what, f"export it by a hyperfine that writes version {_SCHEMA}")
+        names = distinct([(result.short_name, result.long_name) for result in document2.results])
+        return tuple(
+            _run(name, measurement, where)
+            for name, result in zip(names, document2.results, strict=True)
+            for measurement in result.measurements
+        )
+    document1 = read_document(_Document1, text, ("results", "command"), where, "hyperfine")
+    if not document1:
+        return ()
+    names = distinct([(result.command, result.long_name) for result in document1.results])
+    return tuple(run for name, result in zip(names, document1.results, strict=True) for run in _runs_of_1(name, result))
 
 
-def _runs(result: _Result) -> Iterator[TimedRun]:
+def _run(name: str, measurement: _Measurement, where: str) -> TimedRun:
+    figures = {}
+    for metric, (key, unit) in _QUANTITIES.items():
+        quantity: _Quantity | None = getattr(measurement, key)
+        if quantity and quantity.unit != unit:
+            raise UsageError(f"{where}: {key} of '{name[:100]}' is not in {unit}s", "export it by hyperfine itself")
+        if quantity:
+            figures[metric] = quantity.value
+    return TimedRun(name, figures, exit_error(measurement.exit_code))
+
+
+def _runs_of_1(name: str, result: _Result1) -> Iterator[TimedRun]:
     times = result.times or (result.mean,)
     for number, real in enumerate(times):
         figures = {"real": real}
@@ -42,5 +134,7 @@ def _runs(result: _Result) -> Iterator[TimedRun]:
             figures |= {"user": result.user, "sys": result.system}
         if result.memory_usage_byte and len(result.memory_usage_byte) == len(times):
             figures["max_rss"] = result.memory_usage_byte[number]
-        failed = exit_error(result.exit_codes[number]) if len(result.exit_codes) == len(times) else ""
-        yield TimedRun(result.command, figures, failed)
+        # A mean is also that of the runs that failed.
+        codes = result.exit_codes[number : number + 1] if result.times else result.exit_codes
+        failure = next((code for code in codes if code != 0), 0)
+        yield TimedRun(name, figures, exit_error(failure), mean=not result.times)

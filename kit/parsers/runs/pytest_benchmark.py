@@ -1,4 +1,4 @@
-"""Reads the JSON of ``pytest --benchmark-json``, and of ``kit export --format pytest-benchmark``. Pure."""
+"""Reads the JSON of ``pytest --benchmark-json`` and ``--benchmark-autosave``, and of ``kit export``. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 from kit.core.codec import Amount
 from kit.parsers.runs.json_document import read_document
+from kit.parsers.runs.names import distinct
 from kit.parsers.runs.timed_run import TimedRun
+from kit.parsers.tried import Tried
+
+TRIED = (Tried("pytest-benchmark", ("5.3.1",)),)
 
 
 @dataclass(frozen=True)
@@ -17,8 +21,11 @@ class _Stats:
 
 @dataclass(frozen=True)
 class _Benchmark:
+    """``fullname``: with the module and the class of its test."""
+
     name: str
     stats: _Stats
+    fullname: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,12 +34,15 @@ class _Document:
 
 
 def read_pytest_benchmark(text: str, where: str) -> tuple[TimedRun, ...]:
-    """Return every round as a run: seconds of one iteration. A benchmark without its rounds is one run, their mean."""
+    """Return every round as a run: seconds of one iteration. A benchmark without its rounds (--benchmark-autosave) is
+    one run, their mean."""
     document = read_document(_Document, text, ("benchmarks", "stats"), where, "pytest-benchmark")
     if document is None:
         return ()
+    benchmarks = document.benchmarks
+    names = distinct([(benchmark.name, benchmark.fullname or benchmark.name) for benchmark in benchmarks])
     return tuple(
-        TimedRun(item.name, {"real": real})
-        for item in document.benchmarks
-        for real in item.stats.data or (item.stats.mean,)
+        TimedRun(name, {"real": real}, mean=not benchmark.stats.data)
+        for name, benchmark in zip(names, benchmarks, strict=True)
+        for real in benchmark.stats.data or (benchmark.stats.mean,)
     )
