@@ -242,6 +242,8 @@ def test_names() -> None:
         (f"{POSIX}\nexit code: 137\n{POSIX}exit status 0\n", ["exit code 137", ""]),
         (f"{POSIX}another command\nexit code 2\n", [""]),
         (f"{POSIX}HTTP status 200\n", [""]),
+        (f"{POSIX}The command '/bin/sh -c time make' returned a non-zero code: 2\n", ["exit code 2"]),
+        ("Exit 2\n12.5u 3.2s 0:20.13 78.0% 0+0k 120+8io 3pf+0w\n", ["exit code 2"]),  # of tcsh's printexitvalue
         (f"hello worldCommand exited with non-zero status 2\n{POSIX}", ["exit code 2"]),
     ],
 )
@@ -257,6 +259,8 @@ def test_outputs_beside_each_other_are_kept_apart() -> None:
     log += "#10 1.2 user 0.2\n#9 1.3 sys 0.01\n#10 1.3 sys 0.02\n"
     assert figures(log) == [(1.0, 0.1, 0.01), (2.0, 0.2, 0.02)]
     assert [run.error for run in read_runs(log, "f")] == ["", "exit code 3"]
+    log = "".join(f"a-1  | {line}\nb-1   | {line}\n" for line in POSIX.splitlines()) + "a-1 exited with code 137\n"
+    assert [run.error for run in read_runs(log, "f")] == ["exit code 137", ""]
 
 
 def test_a_step_that_buildkit_repeats_is_one_run() -> None:
@@ -294,7 +298,7 @@ def test_a_step_that_buildkit_repeats_is_one_run() -> None:
             'Benchmark\n{"results": [{"command": "a", "mean": 1}]}\nend\n',
             "f: JSON of hyperfine begins at line 2 and ends at",
         ),
-        ("11/28/2026\n", "f: no timed run in it"),
+        ("11/28/2026\n11:28:20 / 12:00:00 / 13:00:00\n", "f: no timed run in it"),
     ],
 )
 def test_what_is_not_read_is_named(text: str, says: str) -> None:

@@ -30,7 +30,7 @@ _REAL, _USER, _SYS = (rf"(?P<{key}>{_TIME})" for key in ("real", "user", "sys"))
 #: Other text of the line before the figures, as output without a line's end.
 _BEFORE = r".{0,2000}?(?<![\d.,:])"
 _IS = r"(?:\s{1,40}|\s{0,40}[:=]\s{0,40})"
-_LONG = r"(?=[\d.,]{1,20}[hm:])"  # no date, which has slashes as well
+_LONG = r"(?=\d{1,9}[hm])"  # no date, which has slashes as well
 
 
 @dataclass(frozen=True)
@@ -124,12 +124,14 @@ FAILED = re.compile(
 FAILED_BEFORE = re.compile(
     rf"(?:[^\s:]{{1,200}}:\s{{1,3}}(?:line )?){{0,3}}(?:\[\d+\] +)?(?:\d{{1,9}}:? )?(?P<word>{'|'.join(_SIGNALS)})"
     r"(?: \(core dumped\))?(?:\s{2,}.{0,2000})?$"
-    r"|fish: .{0,2000} terminated by signal SIG[A-Z]{2,9}\b|g?make: \*\*\* |ninja: build stopped",
+    r"|fish: .{0,2000} terminated by signal SIG[A-Z]{2,9}\b|g?make: \*\*\* |ninja: build stopped"
+    r"|(?-i:Exit) (?P<exit>\d{1,3})$",
     re.IGNORECASE,
 )
 #: What CI services and builders print directly after the figures.
 FAILED_AFTER = re.compile(
-    r".{0,2000}?(?<![\w-])(?:exit(?:ed)?(?: with)?(?:[ _-]?(?:code|status))?[:= ]{1,3}|rc[:=] ?)'?(?P<exit>\d{1,3})\b",
+    r".{0,2000}?(?<![\w-])"
+    r"(?:exit(?:ed)?(?: with)?(?:[ _-]?(?:code|status))?[:= ]{1,3}|non-zero code: |rc[:=] ?)'?(?P<exit>\d{1,3})\b",
     re.IGNORECASE,
 )
 

@@ -27,7 +27,8 @@ _PREFIX = re.compile(
             r"[0-9a-f]{2}[OE][ +]",  # GitLab, after its time
             r"section_(?:start|end):\d{1,12}:[\w.-]{1,200}(?:\[[^\]]{0,200}\])?",  # GitLab
             r"(?:stdout|stderr) [FP](?=\s)",  # container runtimes
-            r"(?P<service>[A-Za-z][\w./@-]{0,200}\s{1,40}\|)(?=\s|$)",  # Docker Compose
+            r"(?P<service>[A-Za-z][\w./@-]{0,200})\s{1,40}\|(?=\s|$)",  # Docker Compose
+            r"(?P<ended>[A-Za-z][\w./@-]{0,200})(?= exited with code \d)",  # the same
             r"(?:INFO|DEBUG|WARN|WARNING|ERROR|stdout|stderr):?(?=\s)",
             r"(?:=>|[>+#*|\u2502-]{1,3})(?=\s)",  # quotations, set -x, lists
         )
