@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kit.analysis.runs.paired import Paired
+from kit.analysis.runs.paired import Paired, Unpaired
 from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators, variance_pooling
 
@@ -102,5 +102,5 @@ def _difference(pair: Paired, shared: variance_pooling.PooledEstimate, family: i
     quantiles = shared.together, shared.bounded
     return Difference(
         pair.arm[0], pair.base[0], alone.estimate, alone.low, alone.high, together.low, together.high, alone.n,
-        bounded.low, bounded.high, centre.spread, centre.degrees, pair.copies, quantiles, shared.lasting, family,
+        bounded.low, bounded.high, None if isinstance(pair, Unpaired) else centre.spread, centre.degrees, pair.copies, quantiles, shared.lasting, family,
     )  # fmt: skip
