@@ -160,8 +160,9 @@ def pair_up(
 ) -> Paired | None:
     """Return the pairs of rounds; None if no round contains a figure of both. Of unpaired runs, all of either."""
     if runs.unpaired:
-        each = [values[np.isfinite(values)] for values in (runs.values(key, phase, metric) for key in keys)]
-        return Unpaired(*keys, metric, *each, None, None) if all(values.size for values in each) else None
+        one, other = (runs.values(key, phase, metric) for key in keys)
+        one, other = one[np.isfinite(one)], other[np.isfinite(other)]
+        return Unpaired(*keys, metric, one, other, None, None) if one.size and other.size else None
     ours, theirs = runs.common(keys)
     one, other = runs.values(keys[0], phase, metric)[ours], runs.values(keys[1], phase, metric)[theirs]
     both = np.isfinite(one) & np.isfinite(other)

@@ -168,7 +168,8 @@ def _only(ranking: Ranking, row: RankRow) -> str:
     other = next((item for item in ranking.rows if not item.pick and item.against), None)
     pair = _pair(ranking, row.arm, other.arm) if other else None
     if pair is None:
-        return f"{row.arm}: no other arm to compare it with."
+        why = "no other arm has a ratio to it" if ranking.unranked else "no other arm to compare it with"
+        return f"{row.arm}: {why}."
     found = {EQUIVALENT: f", equivalent within {margin(ranking)}", INCONCLUSIVE: ", not significant"}
     said = found.get(relation(ranking, pair.arm, pair.other), "")
     more = " Run more rounds for an interval." if pair.low_all is None else ""

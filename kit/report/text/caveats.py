@@ -50,10 +50,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
         )
     if session.request.guest == "uml":
         found.append("User-Mode Linux books nearly all CPU time as user time: read the sum of user and sys")
-    if any(kind == IMPORTED for _, kind in seen):
-        found.append("imported figures: machine, image and run order are unknown")
-    if session.unpaired:
-        found.append("unpaired runs: all valid runs of each label are compared as independent samples (Welch)")
+    found += _imported(session)
     if any((made := session.known_arm(arm)) and made.placement == "host" for arm in session.arms):
         found.append("host: the host's own toolchain, not the image's; a difference may be the compiler's")
         compilers = COMPILER.find(session.facts)
@@ -79,6 +76,13 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     if _one_round(session):
         found.append("one run has no interval" if session.unpaired else "one round has no interval")
     return found
+
+
+def _imported(session: Session) -> Iterator[str]:
+    if any(sample.kind == IMPORTED for sample in session.samples):
+        yield "imported figures: machine, image and run order are unknown"
+    if session.unpaired:
+        yield "unpaired runs: all valid runs of each label are compared as independent samples (Welch)"
 
 
 def busy_notes(session: Session, analysis: Analysis) -> Iterator[str]:
