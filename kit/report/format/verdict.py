@@ -159,7 +159,9 @@ def _detectable_line(analysis: Analysis) -> list[str]:
     least, most = _size(sizes[0]), _size(sizes[-1])
     size = least if least == most else f"{least} to {most}, by arm"
     control = (
-        "" if analysis.floors or analysis.runs.labelled else "; --control measures the noise with two identical arms"
+        ""
+        if analysis.floors or any(ranking.labelled for ranking in analysis.rankings)
+        else "; --control measures the noise with two identical arms"
     )
     return [f"smallest penalty that is significant here with 80 % power: {size}{control}"]
 
