@@ -3,6 +3,7 @@
     python benchmarks/proofs/coverage.py [--sessions 2000] [--quick] [--worlds "equal;bursts"] [--rounds 3,5,auto]
     python benchmarks/proofs/coverage.py --worlds "CPU neighbours" --draws 2400      # where reruns make shapes many
     python benchmarks/proofs/coverage.py --rounds "" --precisions 0.02 --few  # likewise where arms end one by one
+    python benchmarks/proofs/coverage.py --worlds "" --unpaired 4000               # imported runs, unequal numbers
 
 For each kind of noise and each number of rounds, of seven arms and a control: how often the 95 % interval of an arm
 holds its true penalty, and how often that of the arm for which it does so least; how often all of a session's do at
@@ -16,6 +17,10 @@ interleaved ones where the world's name says so. The last line says whether all 
 The kit simulates quantiles for each shape of a session: which arm has how many rounds. Sessions of one shape take 5 ms
 each, a new shape 0.4 s. ``--draws`` takes fewer than the kit's 12,000, others for each shape, so that their error
 averages out. ``--few`` leaves four arms and a control.
+
+``--unpaired`` imports that many sessions of each shape: arms with unequal numbers of runs and unequal noise, normal on
+the logarithmic scale, compared with the first one as independent samples. Individual coverage of all arms, of the worst
+and of the best, and that of all at once have to be 93 to 97 %.
 """
 
 from __future__ import annotations
@@ -40,7 +45,7 @@ from kit.analysis.stats.estimators import CONFIDENCE
 from kit.model.arm import Arm, parse_arms
 from kit.model.default import AUTO_ROUNDS
 from kit.model.plan import Plan, make_plan
-from kit.model.sample import Sample
+from kit.model.sample import IMPORTED, RUN_ORDER, UNPAIRED, Phase, Sample
 
 NOTHING, TENTH = "layer:vfs", "layer:podman/overlay"
 FEW = ("bare", NOTHING, TENTH, LAST)
@@ -142,6 +147,57 @@ def report(name: str, tallies: list[Tally]) -> bool:
     return bool(good)
 
 
+#: Runs of each arm and their standard deviations; the first arm is the baseline.
+UNPAIRED_SHAPES: tuple[tuple[tuple[int, float], ...], ...] = (
+    ((10, 0.03), (30, 0.03)),
+    ((30, 0.03), (10, 0.03)),
+    ((10, 0.03), (30, 0.10)),
+    ((10, 0.10), (30, 0.03)),
+    ((3, 0.03), (10, 0.03)),
+    ((3, 0.03), (10, 0.09)),
+    ((3, 0.09), (10, 0.03)),
+    ((10, 0.03), (30, 0.06), (5, 0.02), (20, 0.10)),
+    ((3, 0.03), (10, 0.06), (5, 0.02), (30, 0.01)),
+)
+
+
+def unpaired(shape: tuple[tuple[int, float], ...], seed: int) -> tuple[list[bool], bool, float]:
+    """Return which arms' intervals hold the true ratio of means, whether all do at once, and the mean half width."""
+    rng = np.random.default_rng((20_461_128, seed))
+    samples = []
+    for arm, (runs, spread) in enumerate(shape):
+        times = (10 + arm) * np.exp(rng.normal(-(spread**2) / 2, spread, runs))
+        samples += [
+            Sample(f"arm {arm}", number, IMPORTED, "ok", 0.0, (Phase("run", "ok", real=float(seconds)),),
+                   digests=((RUN_ORDER, UNPAIRED),))
+            for number, seconds in enumerate(times, 1)
+        ]  # fmt: skip
+    baselines = [(f"arm {arm}", "arm 0") for arm in range(1, len(shape))]
+    held, together, half = [], True, 0.0
+    for arm, item in enumerate(compare(samples, baselines, ("real",), True), 1):
+        truth = (10 + arm) / 10
+        held.append(bool(item.low and item.high and item.low <= truth <= item.high))
+        together &= bool(item.low_all and item.high_all and item.low_all <= truth <= item.high_all)
+        half += float(np.log((item.high or 1) / (item.low or 1))) / 2 / len(baselines)
+    return held, together, half
+
+
+def report_unpaired(executor: ProcessPoolExecutor, count: int) -> bool:
+    """Print a row for each shape; True if all are within bounds, three standard errors of chance allowed for."""
+    good, chance = True, 3 * (0.05 * 0.95 / count) ** 0.5
+    print(f"{count} imported sessions each, unpaired")
+    print(f"{'runs and noise':58} {'covers':>7} {'worst':>7} {'best':>7} {'all':>7} {'half width':>10}")
+    for shape in UNPAIRED_SHAPES:
+        held, together, half = zip(*executor.map(partial(unpaired, shape), range(count), chunksize=50), strict=True)
+        each, all_at_once = np.mean(held, axis=0), float(np.mean(together))
+        within = all(0.93 - chance <= part <= 0.97 + chance for part in (*each, all_at_once))
+        name = "; ".join(f"{runs} of {spread:.0%}" for runs, spread in shape)
+        print(f"{name:58} {each.mean():7.1%} {each.min():7.1%} {each.max():7.1%} {all_at_once:7.1%} "
+              f"{np.mean(half):10.2%}{'' if within else '  <--'}", flush=True)  # fmt: skip
+        good &= within
+    return good
+
+
 def _plan(arms: tuple[Arm, ...], rounds: str) -> Plan:
     if rounds == "auto":
         return make_plan(arms, AUTO_ROUNDS, 1, "cold", control=True)
@@ -158,6 +214,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--draws", type=int, default=0)
     parser.add_argument("--few", action="store_true")
+    parser.add_argument("--unpaired", type=int, default=0, help="imported sessions of each shape")
     noise.add_arguments(parser)
     arguments = parser.parse_args()
     count = arguments.sessions // (10 if arguments.quick else 1)
@@ -171,7 +228,9 @@ def main() -> None:
     print(HEAD)
     good = True
     with ProcessPoolExecutor(arguments.processes) as executor:
-        for world in arguments.worlds.split(";"):
+        if arguments.unpaired:
+            good &= report_unpaired(executor, arguments.unpaired)
+        for world in filter(None, arguments.worlds.split(";")):
             for name, plan in plans.items():
                 row = list(WORLDS).index(world) * 100 + list(plans).index(name)
                 seeds = range(row * 1_000_000, row * 1_000_000 + count)

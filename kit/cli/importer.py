@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ names of commands or benchmarks are, where a file has several."""
 @click.command("import", epilog=_EPILOG)
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option("--baseline", metavar="LABEL", help="Compare with this label.  [the first]")
+@click.option("--paired", is_flag=True, help="Compare run N of each label with run N of the others.")
 @click.option("--title", default="imported", show_default=True, help="Title of the session.")
 @click.option(
     "--arm-pattern",
@@ -56,6 +58,7 @@ names of commands or benchmarks are, where a file has several."""
 def import_(
     files: tuple[str, ...],
     baseline: str | None,
+    paired: bool,
     title: str,
     arm_pattern: str,
     form: str,
@@ -72,6 +75,9 @@ def import_(
     from kit.cli.compare import report
     from kit.cli.timed_runs import describe, pattern_of, read_labelled, samples_of
     from kit.model.arm import spelled
+    from kit.model.fact import DEFAULT_REFERENCE, stored
+    from kit.model.fact import RUN_ORDER as RUN_ORDER_FACT
+    from kit.model.sample import RUN_ORDER, UNPAIRED
     from kit.model.session import DONE, Request, Session, new_session_id
 
     most = size(limit, "--limit")
@@ -90,6 +96,8 @@ def import_(
         click.echo(describe(runs))
         return
     samples = samples_of(runs)
+    if not paired:
+        samples = tuple(replace(sample, digests=((RUN_ORDER, UNPAIRED),)) for sample in samples)
     labels = tuple(dict.fromkeys(sample.arm for sample in samples))
     first = spelled(baseline) if baseline else labels[0]
     if first not in labels:
@@ -105,6 +113,7 @@ def import_(
         arms=labels,
         baselines=tuple((label, first) for label in labels if label != first),
         seed=0,
+        facts=stored([DEFAULT_REFERENCE.fact(first), *([] if paired else [RUN_ORDER_FACT.fact(UNPAIRED)])]),
         samples=samples,
         imported=True,
     )

@@ -67,6 +67,8 @@ class Sample:
 _INPUT = "input "
 #: The digest that states the run order of a round; a run without it is sequential.
 RUN_ORDER, SEQUENTIAL, INTERLEAVED = "run order", "sequential", "interleaved"
+#: Its value for runs of a tool that does not pair them: runs of one number have nothing in common.
+UNPAIRED = "unpaired"
 
 
 def run_order(seconds: float | None) -> str:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from kit.core import exit_code
 from kit.core.codec import Amount, Count, Moment, Whole
 from kit.core.errors import UsageError
-from kit.model.arm import spelled
+from kit.model.arm import Arm, known_arm, spelled
 from kit.model.default import AUTO, AUTO_ROUNDS, DEFAULT_ENGINE
-from kit.model.fact import ACCELERATOR, GUEST, KERNEL, Fact, stored
+from kit.model.fact import ACCELERATOR, GUEST, KERNEL, RUN_ORDER, Fact, stored
 from kit.model.plan import DEFAULT_MARGIN, Plan, SlowdownTest
-from kit.model.sample import TRACED, Sample
+from kit.model.sample import IMPORTED, TRACED, UNPAIRED, Sample
 from kit.model.variant import unvaried_name
 
 STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
@@ -139,6 +139,15 @@ class Session:
             return ""
         kernel, *_ = KERNEL.text(self.facts).split() or ["unknown"]
         return f"{GUEST.text(self.facts)}, kernel {kernel}; accelerator: {ACCELERATOR.text(self.facts, 'unknown')}"
+
+    @property
+    def unpaired(self) -> bool:
+        """Return whether a tool made the runs that does not pair them: a round is no more than a run's number."""
+        return RUN_ORDER.text(self.facts) == UNPAIRED
+
+    def known_arm(self, name: str) -> Arm | None:
+        """Return the arm of that name; None for a label of imported figures: nobody measured what it looks like."""
+        return None if self.samples and self.samples[0].kind == IMPORTED else known_arm(name)
 
     @property
     def failed(self) -> tuple[Sample, ...]:

@@ -18,7 +18,15 @@ SIMULATED = {
     "bisection": (("--bisections", "2", "--worlds", "equal 1 %", "--commits", "4"), "bounds: "),
     "bursts": (("--sessions", "2"), "own CPU"),
     "coverage": (
-        ("--sessions=2", "--worlds=CPU neighbours", "--rounds=3,auto", "--precisions=0.1", "--few", "--draws=2400"),
+        (
+            "--sessions=2",
+            "--worlds=CPU neighbours",
+            "--rounds=3,auto",
+            "--precisions=0.1",
+            "--few",
+            "--draws=2400",
+            "--unpaired=2",
+        ),
         "bounds: ",
     ),
     "matrix": (("--sessions", "4", "--scenarios", "3", "--worlds", "equal", "--rounds", "3"), "bounds: "),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from kit.analysis.runs.paired import Paired, find_adjusting, pair_up
+from kit.analysis.runs.paired import Paired, Unpaired, find_adjusting, pair_up
 from kit.analysis.runs.run_table import Key, Runs, differing
 from kit.analysis.stats import estimators, variance_pooling
 from kit.analysis.stats.estimators import Centre
@@ -23,7 +23,9 @@ class Comparison:
 
     ``ratio`` with ``low`` and ``high``: geometric mean of the within-round ratios and its 95 % interval, None if a
     round has a zero. ``difference`` (seconds per run): mean of the within-round differences, with its own interval.
-    ``n``: number of rounds. ``detectable``: the smallest ratio that n such rounds would have shown.
+    ``n``: number of rounds. ``detectable``: the smallest ratio that n such rounds would have shown. ``unpaired``: the
+    runs of each are an independent sample; ratio and difference are those of two means, and ``n`` is the smaller number
+    of runs.
 
     ``low_all`` and ``high_all`` are the simultaneous 95 % interval of all ``family`` comparisons of this phase and
     metric; ``difference_low_all`` and ``difference_high_all`` are that of the differences. ``verdict`` rests on the
@@ -69,6 +71,7 @@ class Comparison:
     low_bound: float | None = field(default=None, compare=False)
     high_bound: float | None = field(default=None, compare=False)
     copies: float = field(default=0.0, compare=False)
+    unpaired: bool = field(default=False, compare=False)
 
     def __repr__(self) -> str:
         """For assertions of tests: what was compared, the ratio, its interval."""
@@ -77,7 +80,7 @@ class Comparison:
         if self.ratio is None:
             return f"<{what}: no ratio, {self.difference:+.4g} {self.unit}>"
         interval = "no interval" if self.low is None or self.high is None else f"{self.low:.3f}–{self.high:.3f}"
-        return f"<{what}: {self.ratio:.3f} ({interval}), {self.n} rounds>"
+        return f"<{what}: {self.ratio:.3f} ({interval}), {self.n} {'unpaired runs' if self.unpaired else 'rounds'}>"
 
     @property
     def control(self) -> bool:
@@ -207,8 +210,9 @@ def compare_paired(found: Sequence[Paired], phase: str, family: int, widening: f
     for item, one, difference in zip(found, counted, differences, strict=True):
         known = described(item.metric)
         empty = Comparison(
-            item.arm[0], item.base[0], phase, item.metric, None, None, None, item.one.size, 0.0, None, None, None,
-            NO_INTERVAL, item.arm[1], family=family if one else 1, unit=known.unit, better=known.better,
+            item.arm[0], item.base[0], phase, item.metric, None, None, None, min(item.one.size, item.other.size), 0.0,
+            None, None, None, NO_INTERVAL, item.arm[1], family=family if one else 1, unit=known.unit,
+            better=known.better, unpaired=isinstance(item, Unpaired),
         )  # fmt: skip
         compared = _of_difference(empty, item.widen_difference(difference))
         yield _of_ratio(compared, item, *next(ratios)) if item.positive else compared
@@ -251,7 +255,7 @@ def _of_ratio(
         narrowing=1 - _width(centre) / _width(pair.with_copies(plain)) if pair.covariate and plain.error else None,
         adjusted=pair.adjusted(),
         untrimmed=pair.untrimmed(),
-        spread=centre.spread,
+        spread=None if made.unpaired else centre.spread,
         borrowed=centre.degrees - estimators.own_degrees(centre.n),
         low_bound=bounded.low,
         high_bound=bounded.high,
@@ -275,7 +279,7 @@ def _verdict(interval: estimators.Interval, neutral: float) -> str:
 def not_comparable(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """Return why rounds were left out although both runs succeeded: one line per arm and differing digest."""
     reasons = []
-    for point in runs.points:
+    for point in () if runs.unpaired else runs.points:
         for arm, baseline in baselines:
             shared = runs.shared_rounds([(arm, point), (baseline, point)])
             if runs.common([(arm, point), (baseline, point)])[0].size == shared.size:

@@ -35,7 +35,10 @@ class Drift:
 
 
 def drifts(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[Drift, ...]:
-    """Return the machine's drift and that of every arm's ratio, over the whole run. Empty below 4 rounds."""
+    """Return the machine's drift and that of every arm's ratio, over the whole run. Empty below 4 rounds, and for
+    unpaired runs, which have no common order."""
+    if runs.unpaired:
+        return ()
     series: list[tuple[str, str, Floats]] = []
     for point in runs.points:
         pairs = [((arm, point), (base, point)) for arm, base in baselines]

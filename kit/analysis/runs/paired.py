@@ -133,10 +133,36 @@ class Paired:
         )
 
 
+@dataclass(frozen=True)
+class Unpaired(Paired):
+    """One metric of an arm and its baseline as two independent samples, not always of one size (Welch 1947).
+
+    The ratio is that of the means of all runs, which readers compute as well: nothing pairs two runs."""
+
+    def difference(self, counted: bool = True, proportional: bool = True) -> variance_pooling.Contrast:
+        return self._welch(estimators.mean_centre(self.other), estimators.mean_centre(self.one), counted)
+
+    def ratio(self, counted: bool = True, adjusted: bool = True) -> variance_pooling.Contrast:
+        return self._welch(estimators.log_mean_centre(self.other), estimators.log_mean_centre(self.one), counted)
+
+    def untrimmed(self) -> float | None:
+        return None
+
+    def _welch(self, other: Centre, one: Centre, counted: bool) -> variance_pooling.Contrast:
+        """Each arm has a variance of its own: numbers of runs differ, and so may the machines."""
+        centre = estimators.welch_centre(other, one)
+        freedom = estimators.welch_degrees(other, one)
+        return variance_pooling.Contrast((self.arm, self.base), centre, False, counted, freedom=freedom)
+
+
 def pair_up(
     runs: Runs, keys: tuple[Key, Key], phase: str, metric: str, adjusting: Adjusting | None = None
 ) -> Paired | None:
-    """Return the pairs of rounds; None if no round contains a figure of both."""
+    """Return the pairs of rounds; None if no round contains a figure of both. Of unpaired runs, all of either."""
+    if runs.unpaired:
+        one, other = (runs.values(key, phase, metric) for key in keys)
+        one, other = one[np.isfinite(one)], other[np.isfinite(other)]
+        return Unpaired(*keys, metric, one, other, None, None) if one.size and other.size else None
     ours, theirs = runs.common(keys)
     one, other = runs.values(keys[0], phase, metric)[ours], runs.values(keys[1], phase, metric)[theirs]
     both = np.isfinite(one) & np.isfinite(other)
@@ -172,7 +198,7 @@ def with_error(centre: variance_pooling.PooledEstimate, known: float) -> varianc
 
 def find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> Adjusting | None:
     """Return the covariate that explains most of these arms' noise, or None if none helps."""
-    if described(metric).noise != SPEED or len(keys) < 2:
+    if described(metric).noise != SPEED or len(keys) < 2 or runs.unpaired:
         return None
     places = _some(runs.common(keys))
     y = np.array([runs.values(key, phase, metric)[place] for key, place in zip(keys, places, strict=True)]).T

@@ -15,7 +15,7 @@ from kit.analysis.runs.readings import FIGURES, SPINS, Digests, Places, Readings
 from kit.analysis.runs.readings import Key as Key
 from kit.analysis.stats.estimators import Floats
 from kit.model.metric import GREATEST, LEVEL, MEASURED, METRICS, SUM, described
-from kit.model.sample import RUN_ORDER, SEQUENTIAL, TOTAL, Phase, Sample
+from kit.model.sample import IMPORTED, RUN_ORDER, SEQUENTIAL, TOTAL, UNPAIRED, Phase, Sample
 from kit.model.sweep import parse_point, positive_number
 from kit.parsers.figure import Reported
 from kit.parsers.task import BuildTask
@@ -195,11 +195,21 @@ class Runs:
 
     def interleaved(self, key: Key) -> bool:
         """Return whether runs of the arm were interleaved with others."""
-        return self.once(self._interleaved, key)
+        return not self.once(self._orders, key) <= {SEQUENTIAL, UNPAIRED}
 
-    def _interleaved(self, key: Key) -> bool:
+    @property
+    def unpaired(self) -> bool:
+        """Return whether the runs are independent samples: the number of a round says nothing of them."""
+        return any(UNPAIRED in self.once(self._orders, key) for key in self._places)
+
+    def _orders(self, key: Key) -> set[str]:
         numbers = np.unique(self._all.digest[self._at(key)]).tolist()
-        return any(dict(self._all.digests[number]).get(RUN_ORDER, SEQUENTIAL) != SEQUENTIAL for number in numbers)
+        return {dict(self._all.digests[number]).get(RUN_ORDER, SEQUENTIAL) for number in numbers}
+
+    @property
+    def labelled(self) -> bool:
+        """Return whether arms are labels of imported figures, which say nothing of drivers and filesystems."""
+        return bool(self._all.runs) and self._all.runs[0].kind == IMPORTED
 
     def _alike(self, one: Key, here: NDArray[np.int64], other: Key, there: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return whether the digests of the runs agree; each distinct pair is compared once."""

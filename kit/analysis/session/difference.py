@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kit.analysis.runs.paired import Paired
+from kit.analysis.runs.paired import Paired, Unpaired
 from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators, variance_pooling
 
@@ -100,7 +100,8 @@ def _difference(pair: Paired, shared: variance_pooling.PooledEstimate, family: i
         for found in (centre.interval(), centre.interval_together(), centre.interval_bounded())
     )
     quantiles = shared.together, shared.bounded
+    spread = None if isinstance(pair, Unpaired) else centre.spread  # of a round, which unpaired runs have not
     return Difference(
         pair.arm[0], pair.base[0], alone.estimate, alone.low, alone.high, together.low, together.high, alone.n,
-        bounded.low, bounded.high, centre.spread, centre.degrees, pair.copies, quantiles, shared.lasting, family,
+        bounded.low, bounded.high, spread, centre.degrees, pair.copies, quantiles, shared.lasting, family,
     )  # fmt: skip

@@ -79,7 +79,7 @@ def rungs(arm: str, baseline: str, others: Sequence[str]) -> tuple[tuple[str, st
     try:
         top, bottom = parse_arm(arm), parse_arm(baseline)
         known = [parse_arm(other) for other in others]
-    except UsageError:  # labels of imported figures
+    except UsageError:  # not a spelling of this version's arms
         return ()
     if bottom.placement != "bare" or not top.contained or top.filesystem != bottom.filesystem:
         return ()
@@ -150,7 +150,10 @@ def _matches(want: Arm, other: Arm) -> bool:
 
 
 def climb(runs: Runs, baselines: Iterable[tuple[str, str]], arms: Sequence[str]) -> tuple[Ladder, ...]:
-    """Return a ladder for every arm that is the top of one; per point, phase and cost."""
+    """Return a ladder for every arm that is the top of one; per point, phase and cost. Labels of imported figures have
+    none."""
+    if runs.labelled:
+        return ()
     found = []
     pairs = list(baselines)
     for arm, baseline in pairs:

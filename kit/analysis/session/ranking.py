@@ -47,7 +47,7 @@ _COMMON = tuple(f"layer:{words}" for words in common_drivers())
 class RankRow:
     """One arm. ``against``: it over the reference, None for the reference itself. ``seconds`` (or the metric's unit) is
     the mean of its ``n`` runs, ``typical`` the reference's mean times the ratio: it keeps the order of the ratios where
-    a covariate or a few bad runs move the mean.
+    a covariate or a few bad runs move the mean. Of unpaired runs it is the mean too.
 
     ``rank_low`` to ``rank_high``: the ranks that it may have (Mogstad et al. 2024): 1 and as many as are significantly
     better; ``group``: letters, and arms that share one are not significantly different (Piepho 2004). An arm that is no
@@ -76,7 +76,8 @@ class Ranking:
     adjusted for. ``pairs``: every two picks, and all others with the reference. ``unranked``: what ran, but has no
     ratio to the reference: no round contains both, or figures of 0. ``margin``: 0.03 where differences below 3 % are
     equivalent. ``rounds``: those that the intervals are widened for, 0 where their number was fixed beforehand.
-    ``outdone``: a pick, and one that is better than it in the comparison with the best."""
+    ``outdone``: a pick, and one that is better than it in the comparison with the best. ``unpaired``: runs are
+    independent samples. ``labelled``: arms are labels of imported figures."""
 
     metric: str
     unit: str
@@ -92,6 +93,8 @@ class Ranking:
     margin: float = DEFAULT_MARGIN
     rounds: int = 0
     outdone: tuple[tuple[str, str], ...] = ()
+    unpaired: bool = False
+    labelled: bool = False
 
     @property
     def undecided(self) -> tuple[RankRow, ...]:
@@ -118,7 +121,7 @@ class Ranking:
     @property
     def typical(self) -> bool:
         """Return whether ratios are those of typical rounds, without a tenth at either end."""
-        return any(pair.n >= estimators.ROBUST_FROM for pair in self.pairs)
+        return not self.unpaired and any(pair.n >= estimators.ROBUST_FROM for pair in self.pairs)
 
 
 def rank(
@@ -170,14 +173,15 @@ def _rank(
     default_reference: str,
 ) -> Ranking | None:
     keys = [(arm, point) for arm in arms if runs.has((arm, point)) and not is_control(arm)]
-    picks, grounds = split_picks([arm for arm, _ in keys])
+    names = [arm for arm, _ in keys]
+    picks, grounds = (names, []) if runs.labelled else split_picks(names)
     keys = [key for key in keys if key[0] in (*picks, *grounds)]
     if len(keys) < 2 or (reference and (reference, point) not in keys):
         return None
     phase = runs.phases(keys)[-1]
     metric = metric or (DURABLE if measured(runs, keys, phase, DURABLE) else REAL)
     keys = [key for key in keys if measured(runs, [key], phase, metric)]
-    picks, grounds = ([arm for arm in names if (arm, point) in keys] for names in (picks, grounds))
+    picks, grounds = ([arm for arm in listed if (arm, point) in keys] for listed in (picks, grounds))
     if not picks or len(keys) < 2:
         return None
     figure = runs.reported(keys, phase).get(metric) or described(metric)
@@ -199,7 +203,7 @@ def _rank(
         tuple(across[other, first] for other in others if (other, first) in across),
         tuple(found[pair] for pair in wanted if pair in found), adjusting.name if adjusting else "",
         tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}), margin, rounds,
-        tuple(pair for pick in picks for pair in _outdone(pick, picks, pairs, better)),
+        tuple(pair for pick in picks for pair in _outdone(pick, picks, pairs, better)), runs.unpaired, runs.labelled,
     )  # fmt: skip
 
 
@@ -264,12 +268,13 @@ def _rows(
     letters = find_letters(listed, apart)
     rows = []
     for arm in order:
+        mean = _mean(runs, (arm, point), phase, metric)
         lost = sum((arm, other) in apart and _beats(found[other, arm], better) for other in listed)
         won = sum((arm, other) in apart and _beats(found[arm, other], better) for other in listed)
         pick, against = arm in listed, found.get((arm, reference))
         rows.append(
             RankRow(
-                arm, pick, _mean(runs, (arm, point), phase, metric), base * ratio[arm], against,
+                arm, pick, mean, mean if runs.unpaired else base * ratio[arm], against,
                 1 + lost if pick else 0, len(listed) - won if pick else 0, letters.get(arm, ""),
                 int(np.isfinite(runs.values((arm, point), phase, metric)).sum()), _verdict(against, better, margin),
             )

@@ -32,7 +32,10 @@ class Growth:
 
 
 def growths(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[Growth, ...]:
-    """Return the growth for each arm and each swept parameter with positive numbers, over the whole run."""
+    """Return the growth for each arm and each swept parameter with positive numbers, over the whole run. Unpaired runs
+    have none: slopes are those of rounds."""
+    if runs.unpaired:
+        return ()
     settings = {point: parse_point(point) for point in runs.points}
     found = []
     for name in dict.fromkeys(name for values in settings.values() for name in values):

@@ -105,6 +105,13 @@ def mean_centre(values: ArrayLike) -> Centre:
     return Centre(float(data.mean()), error, n - 1, n)
 
 
+def log_mean_centre(values: Floats) -> Centre:
+    """Return the logarithm of the mean of positive values with its error (the delta method)."""
+    centre = mean_centre(values)
+    error = None if centre.error is None else centre.error / centre.estimate
+    return replace(centre, estimate=math.log(centre.estimate), error=error)
+
+
 def robust_centre(values: ArrayLike) -> Centre:
     """The mean below ``ROBUST_FROM`` values, else the mean without a tenth of them at either end, with its standard
     error from the Winsorised variance and h - 1 degrees of freedom, h values being kept (Tukey and McLaughlin 1963).
@@ -149,13 +156,23 @@ def welch(one: Centre, two: Centre, confidence: float = CONFIDENCE) -> Interval:
     n = min(one.n, two.n)
     if one.error is None or two.error is None:
         return Interval(estimate, None, None, n)
-    variances = one.error**2, two.error**2
-    total = sum(variances)
-    if not total:
-        return Interval(estimate, estimate, estimate, n)
-    degrees = total**2 / (variances[0] ** 2 / one.degrees + variances[1] ** 2 / two.degrees)
-    half = student_quantile(0.5 + confidence / 2, degrees) * math.sqrt(total)
+    half = student_quantile(0.5 + confidence / 2, welch_degrees(one, two)) * math.hypot(one.error, two.error)
     return Interval(estimate, estimate - half, estimate + half, n)
+
+
+def welch_centre(one: Centre, two: Centre) -> Centre:
+    """Return the difference between two and one with its error, ``n`` runs of either at least; its degrees of freedom
+    are those of welch_degrees, rounded down."""
+    degrees = max(1, int(welch_degrees(one, two)))
+    error = None if one.error is None or two.error is None else math.hypot(one.error, two.error)
+    return Centre(two.estimate - one.estimate, error, degrees, min(one.n, two.n))
+
+
+def welch_degrees(one: Centre, two: Centre) -> float:
+    """Return the degrees of freedom of the difference of two centres (Satterthwaite 1946; Welch 1947)."""
+    variances = (one.error or 0.0) ** 2, (two.error or 0.0) ** 2
+    parts = [variance**2 / max(side.degrees, 1) for variance, side in zip(variances, (one, two), strict=True)]
+    return sum(variances) ** 2 / sum(parts) if sum(parts) else float(min(one.degrees, two.degrees))
 
 
 def family_confidence(members: int, confidence: float = CONFIDENCE) -> float:

@@ -88,7 +88,8 @@ class Values:
 class Contrast:
     """The difference of two arms: its centre by its own values alone. ``alike``: shares the noise estimate of the
     others. ``counted``: belongs to the family; a control does not. ``values``: None if only the centre is known.
-    ``scale``: the comparison's change with the logarithm of either arm, (1, 1) for a ratio's logarithm."""
+    ``scale``: the comparison's change with the logarithm of either arm, (1, 1) for a ratio's logarithm. ``freedom``:
+    Welch's degrees of freedom, no whole number; None for the centre's."""
 
     pair: Pair
     centre: Centre
@@ -96,6 +97,7 @@ class Contrast:
     counted: bool = True
     values: Values | None = None
     scale: tuple[float, float] = (1.0, 1.0)
+    freedom: float | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,8 @@ def _share(
     own = np.array([item.centre.degrees for item in group])
     arms: tuple[int, ...] = ()
     scales = np.array([item.scale for item in group])
-    errors, degrees = np.array([item.centre.error or 0.0 for item in group]), own.astype(float)
+    errors = np.array([item.centre.error or 0.0 for item in group])
+    degrees = np.array([item.centre.degrees if item.freedom is None else item.freedom for item in group], float)
     if moderated and joint:
         values, mask = _layout(group, places, len(numbers))
         arms = tuple(own_degrees(int(rounds)) for rounds in mask.sum(axis=1))

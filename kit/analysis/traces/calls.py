@@ -21,7 +21,7 @@ from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.stats.estimators import Floats, Interval, robust_centre, welch
 from kit.analysis.traces.call_groups import WITHIN, group_of, held
 from kit.model.call import CALL, COPY_UP, DIRECTORY, FAULT, FILE, FUNCTION, FUSE, LOST, UNSEEN, Call
-from kit.model.sample import IMPORTED, TOTAL, TRACED, Sample
+from kit.model.sample import TOTAL, TRACED, Sample
 
 #: Parts of process time in measured runs, by name of the metric; the second if no control group counts it.
 _CPU, _USER, _SYS = ("cpu",), ("cgroup_user", "user"), ("cgroup_sys", "sys")
@@ -119,7 +119,7 @@ def compare_calls(samples: Sequence[Sample], runs: Runs, baselines: Sequence[tup
 
 def traced_runs(samples: Sequence[Sample]) -> Runs:
     """Return the runs of traced rounds, in the form that statistics take."""
-    return Runs([replace(item, kind=IMPORTED) for item in samples if item.kind == TRACED])
+    return Runs([replace(item, kind="measured") for item in samples if item.kind == TRACED])
 
 
 def overheads(samples: Sequence[Sample], runs: Runs) -> tuple[Overhead, ...]:

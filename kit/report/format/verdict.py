@@ -51,7 +51,7 @@ def _all(item: Comparison) -> str:
 def sentence(item: Comparison, margin: float) -> str:
     """Return ``slower``, ``slower, equivalent within ±3 %``, ``inconclusive (80 % power for 4.1 %)``."""
     if item.verdict == NO_INTERVAL:
-        return "one round: no interval" if item.n == 1 else "no interval"
+        return f"one {'run' if item.unpaired else 'round'}: no interval" if item.n == 1 else "no interval"
     if item.control:
         return "noise: identical arms" if item.verdict == NOT_DETECTED else "identical arms DIFFER"
     word = {MORE: "slower", LESS: "faster"}
@@ -158,7 +158,11 @@ def _detectable_line(analysis: Analysis) -> list[str]:
         return []
     least, most = _size(sizes[0]), _size(sizes[-1])
     size = least if least == most else f"{least} to {most}, by arm"
-    control = "" if analysis.floors else "; --control measures the noise with two identical arms"
+    control = (
+        ""
+        if analysis.floors or any(ranking.labelled for ranking in analysis.rankings)
+        else "; --control measures the noise with two identical arms"
+    )
     return [f"smallest penalty that is significant here with 80 % power: {size}{control}"]
 
 

@@ -50,7 +50,7 @@ def tied(line: str) -> str:
 def arm_rows(session: Session) -> list[tuple[str, str, str]]:
     """Return name, description, baseline."""
     baselines = dict(session.baselines)
-    return [(arm, where(arm), baselines.get(arm, units.NOTHING)) for arm in session.arms]
+    return [(arm, where(session, arm), baselines.get(arm, units.NOTHING)) for arm in session.arms]
 
 
 def ranking_headline(ranking: Ranking, session: Session) -> str:
@@ -83,7 +83,8 @@ def measured(session: Session, analysis: Analysis) -> str:
     parts = [f"{session.title}: {len(phases)} phase{'s' if len(phases) != 1 else ''} ({', '.join(phases)})"]
     parts += [f"{kind.key} {kind.text(facts)}" for kind in (PARAMETERS, IMAGE, CACHES, LOAD) if kind.key in facts]
     arms = {item.arm for item in analysis.arms}
-    return f"{'; '.join(parts)}; {summary.rounds(session)} of {len(arms)} arms in random order."
+    how = f"of {len(arms)} arms" if session.unpaired else f"of {len(arms)} arms in random order"
+    return f"{'; '.join(parts)}; {summary.rounds(session)} {how}."
 
 
 def finding_row(item: Finding) -> tuple[str, str, str, str]:

@@ -54,6 +54,8 @@ def advice(ranking: Ranking, set_aside: Collection[str] = ()) -> list[str]:
     if len(picks) == 1:
         return [_only(ranking, picks[0])]
     if not any(pair.low_all is not None for pair in ranking.pairs):
+        if ranking.unpaired:
+            return ["One run has no interval: give several runs of each label."]
         return ["One round has no interval: run more rounds."]
     choice = _choose(ranking, picks)
     lead = choice.best[0]
@@ -166,7 +168,8 @@ def _only(ranking: Ranking, row: RankRow) -> str:
     other = next((item for item in ranking.rows if not item.pick and item.against), None)
     pair = _pair(ranking, row.arm, other.arm) if other else None
     if pair is None:
-        return f"{row.arm}: no other arm to compare it with."
+        why = "no other arm has a ratio to it" if ranking.unranked else "no other arm to compare it with"
+        return f"{row.arm}: {why}."
     found = {EQUIVALENT: f", equivalent within {margin(ranking)}", INCONCLUSIVE: ", not significant"}
     said = found.get(relation(ranking, pair.arm, pair.other), "")
     more = " Run more rounds for an interval." if pair.low_all is None else ""
@@ -176,7 +179,7 @@ def _only(ranking: Ranking, row: RankRow) -> str:
 def switch_notes(ranking: Ranking) -> Iterator[str]:
     """Say what it costs to switch a Docker to containerd's image store, where a session has both drivers: of layers
     first."""
-    known = {row.arm: arm for row in ranking.picks if (arm := known_arm(row.arm))}
+    known = {row.arm: arm for row in ranking.picks if not ranking.labelled and (arm := known_arm(row.arm))}
     for name, arm in sorted(known.items(), key=lambda item: item[1].placement != "layer"):
         before = str(replace(arm, driver=GRAPH_DRIVER))
         pair = _pair(ranking, name, before) if arm.driver == IMAGE_STORE and before in known else None

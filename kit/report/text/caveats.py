@@ -50,9 +50,8 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
         )
     if session.request.guest == "uml":
         found.append("User-Mode Linux books nearly all CPU time as user time: read the sum of user and sys")
-    if any(kind == IMPORTED for _, kind in seen):
-        found.append("imported figures: machine, image and run order are unknown")
-    if any(arm.startswith("host") for arm in session.arms):
+    found += _imported(session)
+    if any((made := session.known_arm(arm)) and made.placement == "host" for arm in session.arms):
         found.append("host: the host's own toolchain, not the image's; a difference may be the compiler's")
         compilers = COMPILER.find(session.facts)
         if len({fact.text for fact in compilers}) > 1:
@@ -63,7 +62,8 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     found += footprint_notes(analysis)
     found += outside_cpu_notes(analysis)
     found += fleet_notes(session)
-    found += driver_notes([arm for arm in session.arms if any(arm == other for other, _ in seen)])
+    ran = [arm for arm in session.arms if any(arm == other for other, _ in seen)]
+    found += driver_notes([arm for arm in ran if session.known_arm(arm)])
     if copied(session):
         found.append(copied_note(session))
     found += _reads(session, analysis)
@@ -74,8 +74,15 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     found += written_meanwhile(analysis)
     found += _conduct(session, analysis)
     if _one_round(session):
-        found.append("one round has no interval")
+        found.append("one run has no interval" if session.unpaired else "one round has no interval")
     return found
+
+
+def _imported(session: Session) -> Iterator[str]:
+    if any(sample.kind == IMPORTED for sample in session.samples):
+        yield "imported figures: machine, image and run order are unknown"
+    if session.unpaired:
+        yield "unpaired runs: all valid runs of each label are compared as independent samples (Welch)"
 
 
 def busy_notes(session: Session, analysis: Analysis) -> Iterator[str]:
@@ -134,10 +141,10 @@ def unranked_notes(analysis: Analysis) -> Iterator[str]:
     """Return, for each point, what ran and has no rank."""
     for ranking in analysis.rankings:
         if ranking.unranked:
-            yield (
-                f"Not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: no valid round contains both it "
-                f"and {ranking.reference}, or its figures are 0."
-            )
+            why = f"no valid round contains both it and {ranking.reference}, or its figures are 0"
+            if ranking.unpaired:
+                why = f"no ratio to {ranking.reference} exists, since a time of one of the two is 0"
+            yield f"Not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: {why}."
 
 
 def footprint_notes(analysis: Analysis) -> Iterator[str]:
@@ -160,7 +167,7 @@ def footprint_notes(analysis: Analysis) -> Iterator[str]:
 
 def nosync_notes(session: Session) -> Iterator[str]:
     """Return what the arms that do not wait for the disk risk; nothing without one."""
-    found = [text for text in session.arms if (arm := known_arm(text)) and arm.nosync]
+    found = [text for text in session.arms if (arm := session.known_arm(text)) and arm.nosync]
     if found:
         yield f"{units.listed(found)}: a crash of the machine may lose what a program believes to be on the disk."
 
@@ -299,7 +306,7 @@ def _filesystems(session: Session) -> Iterator[str]:
     for fact in UNCONFIRMED.find(session.facts):
         yield f"@{fact.of}: the kernel accepted the mount options {fact.text} but does not confirm them"
     for arm, baseline in session.baselines:
-        one, other = known_arm(arm), known_arm(baseline)
+        one, other = session.known_arm(arm), session.known_arm(baseline)
         if session.request.baseline and one and other and one.filesystem != other.filesystem:
             yield f"{arm} and its baseline {baseline} lie on different filesystems: you named the baseline"
 

@@ -10,7 +10,7 @@ from kit.analysis.runs.compare import MORE, NO_INTERVAL, NOT_DETECTED, Compariso
 from kit.analysis.session import ladder
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.ladder import Ladder, LadderStep
-from kit.model.arm import Arm, known_arm
+from kit.model.arm import Arm
 from kit.model.fact import STOPPED
 from kit.model.session import Session
 from kit.report.format import units
@@ -67,7 +67,7 @@ def explain(session: Session, analysis: Analysis) -> Explanation:
         )
     for item in found:
         part = largest_part(analysis, item.arm, item.point)
-        said = _arm(item, analysis.ladder(item.arm, item.point), analysis.margin)
+        said = _arm(item, where(session, item.arm), analysis.ladder(item.arm, item.point), analysis.margin)
         answers.append(" ".join([*said, *([f"{part}."] if part else [])]))
     return Explanation(
         tuple(answers),
@@ -90,13 +90,14 @@ def render_explain(session: Session, analysis: Analysis) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _arm(item: Comparison, steps: Ladder | None, margin: float) -> Iterator[str]:
-    what = f"Building {where(item.arm)}{units.at(item.point)}"
+def _arm(item: Comparison, place: str, steps: Ladder | None, margin: float) -> Iterator[str]:
+    what = f"Building {place}{units.at(item.point)}"
     if item.ratio is None:
         yield f"{what}: no ratio to {item.baseline} exists, since one of the two times is 0."
         return
     if item.verdict == NO_INTERVAL:
-        yield f"{what} vs {item.baseline}: {units.percent(item.ratio)} in one round; run more rounds for an interval."
+        more = "one run; give several runs of each" if item.unpaired else "one round; run more rounds"
+        yield f"{what} vs {item.baseline}: {units.percent(item.ratio)} in {more} for an interval."
         return
     change = percent_interval(item.ratio, item.low_all, item.high_all)
     if item.verdict_all == NOT_DETECTED:
@@ -136,9 +137,9 @@ def _step_words(step: LadderStep) -> str:
     return " and ".join(_STEPS.get(part, part) for part in step.name.split(" and "))
 
 
-def where(arm: str) -> str:
+def where(session: Session, arm: str) -> str:
     """The placement of an arm in words."""
-    found = known_arm(arm)
+    found = session.known_arm(arm)
     if found is None or found.placement not in _WHERE:
         return f"as {arm}"
     options = "".join(f" +{key}={value}" if value else f" +{key}" for key, value in found.options)
@@ -190,8 +191,12 @@ def _confidence(session: Session, analysis: Analysis, found: Sequence[Comparison
             "of a cost are individual"
         )
     least = analysis.least_rounds
-    rounds = f"{least} round{'s' if least != 1 else ''}"
-    yield f"{intervals}; each figure rests on at least {rounds}, compared within rounds"
+    if session.unpaired:
+        runs = f"{least} run{'s' if least != 1 else ''}"
+        yield f"{intervals}; each figure rests on at least {runs} of either arm, unpaired: two independent samples"
+    else:
+        rounds = f"{least} round{'s' if least != 1 else ''}"
+        yield f"{intervals}; each figure rests on at least {rounds}, compared within rounds"
     widest = max((item for item in found if item.reach < math.inf), key=lambda item: item.reach, default=None)
     if widest is not None:
         yield f"the widest individual interval, of {widest.arm}, has a half-width of ±{units.share(widest.reach, 1)}"

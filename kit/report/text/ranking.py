@@ -56,6 +56,8 @@ def measure_of(metric: str) -> str:
 def _qualities(ranking: Ranking) -> Iterator[str]:
     if ranking.better == MORE_IS_BETTER:
         yield "more is better"
+    if ranking.unpaired:
+        yield "unpaired runs"
     if ranking.typical:
         yield "ratios are trimmed means"
     if ranking.covariate:
@@ -109,7 +111,10 @@ def _unit(ranking: Ranking) -> str:
 
 
 def _over_bare(ranking: Ranking, comparisons: Sequence[Comparison]) -> Index:
-    """Return what the session's comparisons say of the same metric: each arm over its own baseline."""
+    """Return what the session's comparisons say of the same metric: each arm over its own baseline. A label is no
+    arm on a filesystem."""
+    if ranking.labelled:
+        return {}
     return {
         (item.arm, item.point): item
         for item in comparisons
@@ -147,7 +152,8 @@ def sentences(ranking: Ranking) -> Iterator[str]:
 
 def _said(item: Difference, ranking: Ranking) -> str:
     if item.low_all is None or item.high_all is None:
-        return f"{units.percent(item.ratio)} vs {item.other} in one round, without an interval"
+        once = "one run" if ranking.unpaired else "one round"
+        return f"{units.percent(item.ratio)} vs {item.other} in {once}, without an interval"
     found = relation(ranking, item.arm, item.other)
     if found == EQUIVALENT:
         return f"equivalent to {item.other} within {margin(ranking)}, {difference(item)}"

@@ -6,7 +6,6 @@ import re
 
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.timing import count_rounds, elapsed
-from kit.model.arm import known_arm
 from kit.model.fact import CPU, RUN_ORDER, STOPPED
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import INTERLEAVED, SEQUENTIAL, TRACED, Sample
@@ -57,17 +56,28 @@ def ending(session: Session, analysis: Analysis) -> str:
 
 
 def rounds(session: Session) -> str:
-    """Return ``5 interleaved rounds``: those that were planned, without reruns."""
+    """Return ``5 interleaved rounds``: those that were planned, without reruns. Of unpaired runs: ``10 to 30 unpaired
+    runs of each, 2 failed``."""
+    if session.unpaired:
+        return _runs(session)
     count = count_rounds(session)
     order = RUN_ORDER.text(session.facts)
     known = f" {order}" if order in (INTERLEAVED, SEQUENTIAL) else ""
     return f"{count}{known} round{'s' if count != 1 else ''}"
 
 
+def _runs(session: Session) -> str:
+    counts = [sum(item.arm == arm and item.status == "ok" for item in session.samples) for arm in session.arms]
+    least, most = min(counts, default=0), max(counts, default=0)
+    number = f"{least}" if least == most else f"{least} to {most}"
+    lost = len(session.failed)
+    return f"{number} unpaired run{'s' if most != 1 else ''} of each{f', {lost} failed' if lost else ''}"
+
+
 def _filesystems(session: Session) -> str:
     """Return those of the arms that ran."""
     ran = {sample.arm for sample in session.samples}
-    found = dict.fromkeys(made.filesystem for arm in session.arms if arm in ran and (made := known_arm(arm)))
+    found = dict.fromkeys(made.filesystem for arm in session.arms if arm in ran and (made := session.known_arm(arm)))
     return units.listed(list(found)) if found else ""
 
 
@@ -81,10 +91,11 @@ def not_run(session: Session) -> list[NotRun]:
 
 def failed(session: Session) -> list[tuple[str, Sample]]:
     """Return each failed run with its place, traced ones too: ``bare, round 3``."""
-    return [(f"{sample.arm}, {_place(sample)}", sample) for sample in session.samples if sample.status != "ok"]
+    word = "run" if session.unpaired else "round"
+    return [(f"{sample.arm}, {_place(sample, word)}", sample) for sample in session.samples if sample.status != "ok"]
 
 
-def _place(sample: Sample) -> str:
+def _place(sample: Sample, word: str) -> str:
     if not sample.round:
         return "warm-up"
-    return f"traced round {sample.round}" if sample.kind == TRACED else f"round {sample.round}"
+    return f"traced round {sample.round}" if sample.kind == TRACED else f"{word} {sample.round}"

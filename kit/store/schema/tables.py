@@ -29,7 +29,7 @@ from kit.model.sample import PHASE_FIELDS
 #: Raised with each change of a table: the store of another kit is refused.
 SCHEMA_VERSION = 21
 #: Raised when the statistics change: outcomes stored with another number are recomputed.
-OUTCOME_VERSION = 5
+OUTCOME_VERSION = 6
 
 
 def machine_of(facts: Mapping[str, str]) -> str:
