@@ -16,6 +16,7 @@ from kit.core.errors import UsageError
 from kit.core.quantity import size
 
 if TYPE_CHECKING:
+    from kit.model.sample import Sample
     from kit.model.session import Session
     from kit.store import Store
 
@@ -71,14 +72,8 @@ def import_(
 
     FILE is written by kit export. LABEL=FILE… are outputs of time, perf stat, hyperfine or pytest-benchmark, also in
     logs, imported as one session."""
-    from kit import __version__
     from kit.cli.compare import report
     from kit.cli.timed_runs import describe, pattern_of, read_labelled, samples_of
-    from kit.model.arm import spelled
-    from kit.model.fact import DEFAULT_REFERENCE, stored
-    from kit.model.fact import RUN_ORDER as RUN_ORDER_FACT
-    from kit.model.sample import RUN_ORDER, UNPAIRED
-    from kit.model.session import DONE, Request, Session, new_session_id
 
     most = size(limit, "--limit")
     exported = [name for name in files if name == "-" or _is_export(name)]
@@ -96,6 +91,20 @@ def import_(
         click.echo(describe(runs))
         return
     samples = samples_of(runs)
+    session = _session(samples, baseline, title, paired)
+    the_store(store_url).add(session)
+    report(session, wanted_files(given))
+
+
+def _session(samples: tuple[Sample, ...], baseline: str | None, title: str, paired: bool) -> Session:
+    """Return the session of these runs. ``paired``: runs of one number belong together."""
+    from kit import __version__
+    from kit.model.arm import spelled
+    from kit.model.fact import DEFAULT_REFERENCE, stored
+    from kit.model.fact import RUN_ORDER as RUN_ORDER_FACT
+    from kit.model.sample import RUN_ORDER, UNPAIRED
+    from kit.model.session import DONE, Request, Session, new_session_id
+
     if not paired:
         samples = tuple(replace(sample, digests=((RUN_ORDER, UNPAIRED),)) for sample in samples)
     labels = tuple(dict.fromkeys(sample.arm for sample in samples))
@@ -103,7 +112,7 @@ def import_(
     if first not in labels:
         raise UsageError(f"--baseline {first}: no file has that label", f"use one of: {', '.join(labels)}")
     now = time.time()
-    session = Session(
+    return Session(
         id=new_session_id(now),
         created=now,
         kit_version=__version__,
@@ -117,9 +126,6 @@ def import_(
         samples=samples,
         imported=True,
     )
-    store = the_store(store_url)
-    store.add(session)
-    report(session, wanted_files(given))
 
 
 def _is_export(name: str) -> bool:
