@@ -240,7 +240,7 @@ def test_attributes_of_the_machines_policy_are_no_part_of_an_image(
         entry = tarfile.TarInfo("./ping")
         entry.mode, entry.pax_headers = 0o755, {f"SCHILY.xattr.{name}": value for name, value in NAMED.items()}
         tar.addfile(entry)
-    words = [*user, sys.executable, "-c", RESTORE, tmp_path / "rootfs.tar", tmp_path / "root"]
+    words: list[str | Path] = [*user, sys.executable, "-c", RESTORE, tmp_path / "rootfs.tar", tmp_path / "root"]
     environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert [line.split() for line in done.stdout.splitlines()] == [kept] * 2, done.stderr

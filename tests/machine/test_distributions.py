@@ -55,7 +55,7 @@ def test_nothing_large_lies_in_directories_of_memory(tiny: Path, tmp_path: Path,
         large.size = 12 << 20
         tar.addfile(large, io.BytesIO(os.urandom(large.size)))
     change = "for path in /tmp /var/tmp /dev/shm /run; do mount -t tmpfs -o size=6m,mode=1777 small $path; done"
-    words = [
+    words: list[str | Path] = [
         "--image", tmp_path / "large.tar", "--arms", "bare@dir,bind:podman/overlay@dir",
         "--rounds", "1", "--copies", "2", "--wait", "--json", tmp_path / "out.json",
         "--", "dd", "if=/dev/zero", "bs=1M", "count=8",
@@ -125,7 +125,7 @@ def test_a_shell_of_another_kind(tiny: Path, tmp_path: Path) -> None:
     mount --bind "$1" /proc/swaps; [ ! -e /etc/localtime ] || mount --bind /dev/null /etc/localtime
     hostname nothing-resolves-this; ulimit -n 256; unset HOME XDG_RUNTIME_DIR
     """
-    words = [
+    words: list[str | Path] = [
         "compare", "--image", tiny, "--arms", "bare@dir,layer:overlay2", "--rounds", "1",
         "--wait", "--json", tmp_path / "out.json", "--", "true",
     ]  # fmt: skip
