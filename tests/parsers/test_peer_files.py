@@ -60,6 +60,17 @@ def test_hyperfine_failed_runs() -> None:
     assert run.mean and run.error == "exit code 2"
 
 
+@pytest.mark.parametrize(
+    ("small", "kept"),
+    [([3000, 3000], [None, None]), ([900, 950], [900, 950]), ([3500, 4000], [3500, 4000])],
+)
+def test_a_peak_of_memory_that_an_earlier_command_had_is_no_figure(small: list[int], kept: list[int | None]) -> None:
+    large = hyperfine_1("large", [1.0, 1.0], memory_usage_byte=[2900, 3000])
+    results = [large, hyperfine_1("small", [1.0, 1.0], memory_usage_byte=small)]
+    runs = read_runs(json.dumps({"results": results}), "f")
+    assert [run.figures.get("max_rss") for run in runs] == [2900, 3000, *kept]
+
+
 def measurement(real: float, user: float = 0.25, code: int | None = 0, **changes: Any) -> dict[str, Any]:
     """A run as hyperfine 2.0.0 writes it."""
     seconds = {"time_wall_clock": real, "time_cpu": user + 0.5, "time_user": user, "time_system": 0.5}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kit.core.codec import Amount, Code
 from kit.core.errors import UsageError
@@ -112,7 +112,18 @@ def read_hyperfine(text: str, where: str) -> tuple[TimedRun, ...]:
     if not document1:
         return ()
     names = distinct([(result.command, result.long_name) for result in document1.results])
-    return tuple(run for name, result in zip(names, document1.results, strict=True) for run in _runs_of_1(name, result))
+    results = _without_inherited_memory(document1.results)
+    return tuple(run for name, result in zip(names, results, strict=True) for run in _runs_of_1(name, result))
+
+
+def _without_inherited_memory(results: tuple[_Result1, ...]) -> Iterator[_Result1]:
+    """Before 1.21 the memory of a command is the maximum over all commands so far: one that has the maximum of those
+    before it has no figure of its own."""
+    most = 0.0
+    for result in results:
+        memory = result.memory_usage_byte or ()
+        yield replace(result, memory_usage_byte=None) if most in memory else result
+        most = max((most, *memory))
 
 
 def _run(name: str, measurement: _Measurement, where: str) -> TimedRun:
