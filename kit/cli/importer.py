@@ -90,8 +90,8 @@ def import_(
     if dry_run:
         click.echo(describe(runs))
         return
-    samples = samples_of(runs)
-    session = _session(samples, baseline, title, paired)
+    paired = paired or all(labelled.run.paired for labelled in runs)
+    session = _session(samples_of(runs), baseline, title, paired)
     the_store(store_url).add(session)
     report(session, wanted_files(given))
 

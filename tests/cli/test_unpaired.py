@@ -88,6 +88,18 @@ def test_runs_pair_by_order_where_the_user_says_so(tmp_path: Path) -> None:
     assert real["unpaired"] and real["low"] < 1 < real["high"]
 
 
+def test_pairs_of_perfgate_stay_pairs(tmp_path: Path) -> None:
+    halves = [{"wall_ms": wall, "exit_code": 0, "timed_out": False} for wall in (1000, 1100, 2000, 2200, 3000, 3300)]
+    pairs = [
+        {"pair_index": number, "warmup": False, "baseline": halves[2 * number], "current": halves[2 * number + 1]}
+        for number in range(3)
+    ]
+    file = tmp_path / "paired.json"
+    file.write_text(json.dumps({"schema": "perfgate.paired.v1", "bench": {"name": "make"}, "samples": pairs}))
+    (real,) = [item for item in Import(tmp_path, str(file)).document["comparisons"] if item["metric"] == "real"]
+    assert not real["unpaired"] and real["low"] == pytest.approx(1.1) == real["high"]
+
+
 @pytest.mark.parametrize("named", ["", "a", "layer:btrfs"])
 def test_the_baseline_is_the_named_label_else_the_first(named: str, tmp_path: Path) -> None:
     words = [

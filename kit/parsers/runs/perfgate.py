@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kit.core.codec import Amount, Code
 from kit.parsers.runs.json_document import read_document
@@ -57,7 +57,7 @@ def read_perfgate(text: str, where: str) -> tuple[TimedRun, ...]:
     paired = read_document(_PairedReceipt, text, ("samples", "pair_index"), where, "perfgate")
     if paired:
         return tuple(
-            _run(name, half)
+            replace(_run(name, half), paired=True)
             for pair in paired.samples
             if not pair.warmup
             for name, half in (("baseline", pair.baseline), ("current", pair.current))

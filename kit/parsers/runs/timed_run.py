@@ -10,13 +10,15 @@ from dataclasses import dataclass
 class TimedRun:
     """``name``: what was timed, '' if its output does not say. ``figures``: seconds, bytes and counts by the names of a
     phase's metrics. ``error``: why the run failed, '' if it did not. ``form``: the form of its output. ``mean``: it is
-    the mean of several runs, since the output has no single ones."""
+    the mean of several runs, since the output has no single ones. ``paired``: runs of one number and several names were
+    made one after the other."""
 
     name: str
     figures: Mapping[str, float]
     error: str = ""
     form: str = ""
     mean: bool = False
+    paired: bool = False
 
 
 def exit_error(code: int | None) -> str:
