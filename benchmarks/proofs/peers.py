@@ -1,4 +1,4 @@
-"""How narrow is a ratio after ten minutes with hyperfine, runexec, pytest-benchmark, and with the kit?
+"""How narrow is a ratio after ten minutes with hyperfine, perfgate, pyperf, runexec, pytest-benchmark, and the kit?
 
     sudo python benchmarks/proofs/peers.py [--minutes 10] [--repetitions 3] [--tools hyperfine,…] [--seed N]
         [--json FILE]
@@ -12,8 +12,9 @@ a 95 % interval should leave out 1 in one of twenty such comparisons.
 
 Method, by tool:
 
-- hyperfine and pytest-benchmark run all of one arm, then all of the other: Welch's t interval of the log ratio.
+- hyperfine, pyperf and pytest-benchmark run all of one arm, then all of the other: Welch's t interval of the log ratio.
 - runexec measures one run at a time; a loop alternates the arms: Welch's interval, and that of paired runs.
+- perfgate's paired mode alternates whole runs of the arms itself: the same two intervals.
 - The kit prints its own interval: with ``--interleave off`` of runs in random order, else of interleaved runs.
 
 Differences that remain:
@@ -29,12 +30,14 @@ Differences that remain:
 - runexec runs without its own container, in which Docker's socket is hidden. Its ``cputime`` of ``docker run`` is that
   of the Docker client: the container is not in its control group.
 
-Peers are found on PATH (hyperfine, runexec, docker) or imported (pytest-benchmark). A missing one is listed as not run.
+Peers are found on PATH (hyperfine, perfgate, runexec, docker) or imported (pyperf, pytest-benchmark). A missing one is
+listed as not run. The versions are printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -58,6 +61,7 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
+from kit import __version__
 from kit.analysis.stats import estimators
 from kit.core.errors import KitError
 from kit.core.paths import find_paths
@@ -71,6 +75,7 @@ from kit.host.machine import read_host
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import parse_arm
 from kit.model.session import Request
+from kit.parsers.runs import read_runs
 from kit.report.text.progress import Quiet
 from kit.session.execute.materials import gather, shown, workloads
 from kit.session.execute.session_loop import held_machine
@@ -261,12 +266,39 @@ def runs_until(deadline: float, commands: Commands, directory: Path) -> int:
     return max(LEAST_RUNS, int((deadline - time.monotonic()) / took))
 
 
+def wall_of(file: Path, arms: Mapping[str, str]) -> Runs:
+    """Return the runs in a tool's file. ``arms``: by the names that the file gives them."""
+    runs = read_runs(file.read_text(), file.name)
+    return Runs({arm: [run.figures["real"] for run in runs if run.name == name] for name, arm in arms.items()})
+
+
 def hyperfine(commands: Commands, deadline: float, directory: Path) -> Runs:
     file = directory / "hyperfine.json"
     words = ["hyperfine", "--shell=none", "--style=none", f"--runs={runs_until(deadline, commands, directory)}"]
+    words += [f"--command-name={arm}" for arm in commands]
     run_tool([*words, f"--export-json={file}", *map(shlex.join, commands.values())], directory)
-    results = json.loads(file.read_text())["results"]
-    return Runs({arm: result["times"] for arm, result in zip(commands, results, strict=True)})
+    return wall_of(file, {arm: arm for arm in commands})
+
+
+def perfgate(commands: Commands, deadline: float, directory: Path) -> Runs:
+    file = directory / "paired.json"
+    baseline, current = commands
+    words = ["perfgate", "paired", "--name=arms", f"--repeat={runs_until(deadline, commands, directory)}"]
+    words += [f"--baseline={shlex.join(commands[baseline])}", f"--current={shlex.join(commands[current])}"]
+    run_tool([*words, f"--out={file}"], directory)
+    return wall_of(file, {"baseline": baseline, "current": current})
+
+
+def pyperf(commands: Commands, deadline: float, directory: Path) -> Runs:
+    """Each value is one run of the command, in a process of its own."""
+    runs = runs_until(deadline, commands, directory)
+    options = [f"--processes={runs}", "--values=1", "--warmups=0", "--loops=1", "--copy-env", "--quiet"]
+    wall: dict[str, Sequence[float]] = {}
+    for number, (arm, command) in enumerate(commands.items()):
+        file = directory / f"pyperf-{number}.json"
+        run_tool([sys.executable, "-m", "pyperf", "command", *options, f"--output={file}", "--", *command], directory)
+        wall[arm] = [run.figures["real"] for run in read_runs(file.read_text(), file.name)]
+    return Runs(wall)
 
 
 def runexec(commands: Commands, deadline: float, directory: Path) -> Runs:
@@ -314,8 +346,21 @@ def test_arm(benchmark, arm):
 """
 PEERS: dict[str, Callable[[Commands, float, Path], Runs]] = {
     "hyperfine": hyperfine,
+    "perfgate": perfgate,
+    "pyperf": pyperf,
     "pytest-benchmark": pytest_benchmark,
     "runexec": runexec,
+}
+#: Peers that are imported, with their packages; others are on PATH.
+MODULES = {"pyperf": "pyperf", "pytest-benchmark": "pytest_benchmark"}
+#: Peers that alternate the arms: their runs are pairs.
+ALTERNATING = ("perfgate", "runexec")
+INSTALL = {
+    "hyperfine": "apt-get install hyperfine",
+    "perfgate": "cargo install perfgate-cli",
+    "pyperf": "pip install pyperf",
+    "pytest-benchmark": "pip install pytest-benchmark",
+    "runexec": "pip install benchexec",
 }
 #: Options of ``kit compare``.
 KIT = {"kit-sequential": ("--interleave", "off"), "kit": ()}
@@ -328,24 +373,29 @@ def missing(tool: str) -> str:
         return ""
     if not shutil.which("docker"):
         return "docker is not on PATH; install Docker's client: apt-get install docker-cli, or docker.io"
-    if tool == "hyperfine" and not shutil.which(tool):
-        return "it is not on PATH; apt-get install hyperfine"
-    if tool == "pytest-benchmark" and not importlib.util.find_spec("pytest_benchmark"):
-        return "it can't be imported; pip install pytest-benchmark"
-    if tool == "runexec":
-        return missing_runexec()
-    return ""
+    if tool in MODULES:
+        return "" if importlib.util.find_spec(MODULES[tool]) else f"it can't be imported; {INSTALL[tool]}"
+    if not shutil.which(tool):
+        return f"it is not on PATH; {INSTALL[tool]}"
+    return missing_runexec() if tool == "runexec" else ""
 
 
 def missing_runexec() -> str:
-    if not shutil.which("runexec"):
-        return "it is not on PATH; pip install benchexec"
     with tempfile.TemporaryDirectory() as name:
         try:
             time_once(["true"], Path(name))
         except ToolError as error:
             return f"{error}; see BenchExec's doc/INSTALL.md for control groups: python3 -m benchexec.check_cgroups"
     return ""
+
+
+def version_of(tool: str) -> str:
+    if tool in KIT:
+        return __version__
+    if tool in MODULES:
+        return importlib.metadata.version(tool)
+    printed = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False).stdout
+    return printed.strip().rpartition(" ")[2]
 
 
 # One comparison by one tool.
@@ -358,7 +408,7 @@ def by_peer(tool: str, job: Job, pair: Pair, seconds: float, directory: Path) ->
         figures = PEERS[tool](commands, began + seconds, directory)
         took = time.monotonic() - began
     arm, base = (figures.wall[name] for name in pair)
-    intervals = {"Welch": welch_interval} | ({"paired": paired_interval} if tool == "runexec" else {})
+    intervals = {"Welch": welch_interval} | ({"paired": paired_interval} if tool in ALTERNATING else {})
     found = []
     for kind, interval in intervals.items():
         ratio = interval(arm, base)
@@ -523,6 +573,7 @@ def main() -> None:
     not_run = {tool: reason for tool in arguments.tools.split(",") if (reason := missing(tool))}
     tools = [tool for tool in arguments.tools.split(",") if tool not in not_run]
     job, dice, facts = make_job(arguments), random.Random(arguments.seed), machine_facts()
+    versions = {tool: version_of(tool) for tool in tools}
     steps = plan(tools, arguments.minutes, arguments.repetitions, arguments.identical, dice)
     print(
         f"{len(steps)} comparisons, {sum(step.seconds for step in steps) / 60:.0f} minutes without set-up", flush=True
@@ -536,6 +587,7 @@ def main() -> None:
             options = {name: str(value) for name, value in vars(arguments).items()}
             document = {
                 "machine": facts,
+                "versions": versions,
                 "options": options,
                 "not_run": not_run,
                 "outcomes": list(map(asdict, outcomes)),
@@ -547,6 +599,7 @@ def main() -> None:
     times = f"minutes for each tool and pair: {arguments.minutes:g}; repetitions: {arguments.repetitions}"
     print(f"{job.name}, {times}; intervals: 95 %\n")
     print(report(outcomes, not_run))
+    print(f"versions: {', '.join(f'{tool} {version}' for tool, version in versions.items())}")
     sys.exit(any(item.failed for item in outcomes))
 
 

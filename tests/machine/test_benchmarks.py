@@ -66,7 +66,7 @@ MEASURED = {
 }
 STORED = {"harness", "stock_machines"}
 ON_A_SERVER = {"store"}
-LIBRARIES = {"machine_settings", "machine_table", "noise", "qemu_guest", "reckoned", "speed", "worlds"}
+LIBRARIES = {"machine_settings", "machine_table", "noise", "qemu_guest", "reckoned", "speed", "uml_guest", "worlds"}
 BY_TRIALS = "faults"  # with its parts: tests/machine/test_faults.py
 
 
