@@ -65,10 +65,11 @@ def _workload(request: Request) -> Path | None:
 
 def machine_facts(host: Host) -> list[Fact]:
     """Return the facts of the machine itself, whatever runs on it."""
+    cores = "1 core" if host.cores == 1 else f"{host.cores} cores"
     return [
         fact.KERNEL.fact(host.kernel),
         fact.DISTRIBUTION.fact(host.distribution),
-        fact.CPU.fact(f"{host.cpu}, {host.cores} cores, microcode {host.microcode}, governor {host.governor}"),
+        fact.CPU.fact(f"{host.cpu}, {cores}, microcode {host.microcode}, governor {host.governor}"),
         fact.VIRTUALIZATION.fact(host.virtualization),
         fact.MEMORY.fact(f"{host.memory_bytes / 2**30:.1f} GiB"),
         fact.MACHINE.fact(host.machine),
