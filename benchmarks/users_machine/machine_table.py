@@ -53,7 +53,7 @@ def machines_table(machines: list[Machine]) -> str:
     """Return the machines, then what ran on each, as Markdown."""
     heads = ("machine", "runs on", "kernel", "init", "cgroups", "Docker", "user", "date", "kit")
     rows = [(m.name, m.how, m.kernel, m.init, m.cgroups, m.docker, m.user, m.date, m.kit) for m in machines]
-    runs = [(m.name, run.command, run.result, str(run.minutes)) for m in machines for run in m.runs]
+    runs = [(f"{m.name}, {m.how}", run.command, run.result, str(run.minutes)) for m in machines for run in m.runs]
     return f"{_table(heads, rows)}\n\n{_table(('machine', 'what ran', 'result', 'minutes'), runs)}"
 
 

@@ -55,7 +55,8 @@ $(PATH=$PATH:/usr/sbin dockerd --version | cut -d ' ' -f 3 | tr -d ,)
 $(id -u | grep -qx 0 && echo root || echo ordinary, with sudo), umask $(umask)
 END
 """
-#: Prints what must be the same afterwards.
+#: Prints what must be the same afterwards. The user's own daemon makes directories in /run/docker for the container that
+#: doctor starts there.
 STATE = """
 sudo=$([ "$(id -u)" = 0 ] || echo sudo)
 ip -brief link | cut -d ' ' -f 1
@@ -64,7 +65,7 @@ $sudo iptables-save | grep -v -e '^#' -e '^:'
 /usr/sbin/sysctl net.ipv4.ip_forward
 $sudo docker network ls --format '{{.Name}} {{.Driver}}'
 $sudo docker ps --all --quiet
-$sudo sh -c 'ls /run/docker /var/lib/docker'
+$sudo sh -c 'ls /run/docker /var/lib/docker' | grep -v -x -e containerd -e netns -e runtime-runc
 true
 """
 _WITHOUT_SUDO = '[ "$(id -u)" != 0 ] || sudo() { "$@"; }; '
