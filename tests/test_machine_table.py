@@ -37,7 +37,7 @@ def test_a_machine_replaces_its_earlier_row(tmp_path: Path) -> None:
 def test_a_machine_on_which_something_failed_is_in_the_table_alone() -> None:
     machines = [machine("Debian 12", PASSED), machine("Debian 13", PASSED, "no arm ran | fix: x")]
     assert machines_line(machines).startswith("It has run on Debian 12 (")
-    assert "| Debian 13 | `make compare` | no arm ran \\| fix: x | 3 |" in machines_table(machines)
+    assert "| Debian 13, QEMU | `make compare` | no arm ran \\| fix: x | 3 |" in machines_table(machines)
 
 
 def test_a_guest_has_the_mirrors_of_this_machine() -> None:

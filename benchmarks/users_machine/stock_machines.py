@@ -55,7 +55,7 @@ $(PATH=$PATH:/usr/sbin dockerd --version | cut -d ' ' -f 3 | tr -d ,)
 $(id -u | grep -qx 0 && echo root || echo ordinary, with sudo), umask $(umask)
 END
 """
-#: Prints what must be the same afterwards. The user's own daemon makes directories in /run/docker for the container that
+#: Prints what must be the same afterwards. The user's own daemon makes directories in /run/docker for a container that
 #: doctor starts there.
 STATE = """
 sudo=$([ "$(id -u)" = 0 ] || echo sudo)
