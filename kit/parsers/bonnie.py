@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kit.parsers.figure import LESS, MORE, Reported
+from kit.parsers.runs.log_lines import log_lines
 from kit.parsers.tried import Tried
 
 TRIED = (Tried("bonnie++", ("2.00a",), ("1.96", "1.97"), "other formats, as 1.03"),)
@@ -55,7 +56,7 @@ _UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6}
 def parse_bonnie(text: str) -> tuple[Reported, ...]:
     """Parse the line, or each of several (-x N): ``+++++`` is "too fast to tell", an empty field a test that was not
     run. Raises ValueError without a line, and for the line of a version whose columns are unknown."""
-    lines = [line for line in text.splitlines() if _LINE.match(line)]
+    lines = [line.text for line in log_lines(text) if _LINE.match(line.text)]
     if not lines:
         old = " of a version since 1.96; this one is older" if _OLD.search(text) else ""
         raise ValueError(f"no CSV line of bonnie++{old} in it")

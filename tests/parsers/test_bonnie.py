@@ -34,6 +34,12 @@ def test_figures_and_latencies_and_too_fast_is_not_zero() -> None:
     assert figures["delete, random: worst latency"] == 2e6
 
 
+@pytest.mark.parametrize("prefix", ["  ", "2026-01-02T03:04:05.123Z ", "#12 3.456 ", "\x1b[0m"])
+def test_a_line_behind_the_prefix_of_a_log_is_read(prefix: str) -> None:
+    assert values(f"Using uid:0\n{prefix}{BONNIE}") == values(BONNIE)
+    assert values(f"{BONNIE}{prefix}{FAST}") == values(f"{BONNIE}{FAST}")
+
+
 def test_what_was_not_run_is_left_out() -> None:
     files = "9,+++,+++++,+++,8,+++,7,+++,6,+++,5,+++"
     figures = values(f"1.98,2.00a,vm,1,1{',' * 17}1,,,,,{files},,,,,,,3803us,55us,1us,1us,5us,1us")
