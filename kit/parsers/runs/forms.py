@@ -82,7 +82,8 @@ FORMS = (
         rf"(?P<name>{_BEFORE}){_USER}\s+user\s+{_SYS}\s+system\s+[\d.,]{{1,20}}%\s+cpu\s+{_REAL}\s+total\b",
     )),
     _form("tcsh", clue=r"\du\s+\d", lines=(
-        rf"{_BEFORE}{_USER}u\s+{_SYS}s\s+{_REAL}\s+[\d.,]{{1,20}}%(?:.{{0,80}}?\D(?P<major_faults>\d{{1,15}})pf)?",
+        rf"{_BEFORE}{_USER}u\s+{_SYS}s\s+{_REAL}"
+        r"(?:$|\s+[\d.,]{1,20}%(?:.{0,80}?\D(?P<major_faults>\d{1,15})pf)?)",
     )),
     _form("bsd", "mksh", clue=r"\d ?s?\s*(?:real|elapsed)|\d\s+page |\d\s+(?:in)?voluntary", lines=(
         rf"{_BEFORE}{_REAL}\s*(?:real|elapsed),?\s+{_USER}\s*user,?\s+{_SYS}\s*sys(?:tem)?\b",
@@ -166,10 +167,10 @@ _LIKE = re.compile(
     r"(?<![\w.-])(?:real|user|usr|sys)(?:\\t|\s{0,20}[:=|]\s{0,20}|\s{1,20})\d{1,20}(?:[hm]|[.,:]\d|\s?s\b)"
     r"|\d ?s?\s{0,20}user\b.{0,80}?\d ?s?\s{0,20}sys"
     r"|\delapsed|Elapsed \(wall clock|\d seconds (?:time elapsed|user|sys)\b|Executed in\s{1,20}\d"
-    r"|(?:User|System) time \(s"
+    r"|(?:User|System) time \(s|TotalSeconds\s{1,20}:"
 )
 _KEYS = frozenset(["real", "Real", "elapsed", "Elapsed", "user", "sys"])
-_CLUES = (*_KEYS, "usr time", "Executed in", "time (s", "seconds time")
+_CLUES = (*_KEYS, "usr time", "Executed in", "time (s", "seconds time", "TotalSeconds")
 _WORDS = _KEYS.union(
     ["User", "usr", "Sys", "system", "System", "total", "Total", "wall", "clock", "time", "Time", "cpu", "CPU", "in"],
     ["d", "h", "m", "s", "ms", "us", "min", "mins", "minute", "minutes", "sec", "secs", "second", "seconds", "hours"],
