@@ -153,7 +153,7 @@ def test_import_gives_the_published_ratios(kit: Kit, tmp_path: Path) -> None:
     assert real["aufs"]["low"] is None
     assert kit("show", document["session"]["id"]).stdout == done.stdout
     full = kit("show", document["session"]["id"], "--full").stdout
-    assert "1.079" in full and "1.242" in full and "one round: no interval" in full
+    assert "1.079" in full and "1.242" in full and "one run has no interval" in full
     listed = json.loads(kit("sessions", "--json").stdout)["sessions"]
     assert listed[0]["id"] == document["session"]["id"]
 

@@ -27,7 +27,7 @@ from kit.model.fact import MACHINE
 from kit.model.sample import PHASE_FIELDS
 
 #: Raised with each change of a table: the store of another kit is refused.
-SCHEMA_VERSION = 21
+SCHEMA_VERSION = 22
 #: Raised when the statistics change: outcomes stored with another number are recomputed.
 OUTCOME_VERSION = 6
 
