@@ -315,7 +315,7 @@ THEIRS = {
     "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored", "--workloads",
     "--identical", "--minutes", "--no-container", "--repetitions", "--rm", "--scenario", "--tiny", "--tools",
     "--host-uds", "--overlay", "--userns", "--adapter", "--benchmark-json", "--export-json", "--file", "--table",
-    "--unpaired", "--worlds", "--status-interval",
+    "--unpaired", "--worlds", "--benchmark-autosave", "--benchmark", "--status-interval",
     "--preserve-env", "--privileged", "--pid", "--cgroupns", "--volume", "--input", "--from-file", "--filename",
 }  # fmt: skip
 
