@@ -23,7 +23,7 @@ _BUILD = """
 mkdir -p /kernel/out && cd /kernel
 tar --strip-components 1 -xf /usr/src/linux-source-*.tar.xz
 export ARCH=um KBUILD_BUILD_TIMESTAMP=@1700000000
-sed -i '/depends on .*CC_CAN_LINK_STATIC_NO_RUNTIME_DEPS/d' arch/um/Kconfig
+sed -i '/depends on .*MAY_HAVE_RUNTIME_DEPS/d' arch/um/Kconfig
 make -s defconfig
 scripts/kconfig/merge_config.sh -m .config /kernel.config
 make -s olddefconfig
