@@ -136,6 +136,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
             tar.addfile(member, io.BytesIO(content))
     for name in ("bare.txt", "aufs.txt"):
         (directory / name).write_text("real 0m10.0s\nuser 0m8.0s\nsys 0m1.0s\n")
+    (directory / "job.log").write_text("2026-05-01T10:00:00.1Z make  8.00s user 1.00s system 90% cpu 10.00 total\n")
     runs = [{"command": name, "mean": 1.5, "times": [1.4, 1.6]} for name in ("make", "docker run mine make")]
     (directory / "both.json").write_text(json.dumps({"results": runs}))
     rounds = [{"name": f"test_build[{arm}]", "stats": {"mean": 2.0, "data": [1.9, 2.1]}} for arm in ("bare", "layer")]

@@ -24,7 +24,7 @@ def test_a_suite_measures_each_scenario_and_prints_the_matrix(kit: Kit, tiny: Pa
     # Waiting until other tests release the machine is part of the budget.
     words = ("compare", f"suite:{tmp_path}/mine.toml", "--budget", "10m", "--wait", "-q")
     store = f"sqlite:///{tmp_path}/kit.db"
-    done = kit(*words, KIT_STORE=store)
+    done = kit(*words, KIT_STORE=store, timeout=1000)
     assert done.returncode == 0, done.stdout + done.stderr
     for said in ("one", "two", "geometric mean", "union:", "--resume last"):
         assert said in done.stdout
