@@ -290,13 +290,16 @@ def perfgate(commands: Commands, deadline: float, directory: Path) -> Runs:
 
 
 def pyperf(commands: Commands, deadline: float, directory: Path) -> Runs:
-    """Each value is one run of the command, in a process of its own."""
+    """Each value is one run of the command, in a process of its own. It is in a script, since pyperf fails at a command
+    of several lines (findings/pyperf-command-lines.sh)."""
     runs = runs_until(deadline, commands, directory)
     options = [f"--processes={runs}", "--values=1", "--warmups=0", "--loops=1", "--copy-env", "--quiet"]
     wall: dict[str, Sequence[float]] = {}
     for number, (arm, command) in enumerate(commands.items()):
-        file = directory / f"pyperf-{number}.json"
-        run_tool([sys.executable, "-m", "pyperf", "command", *options, f"--output={file}", "--", *command], directory)
+        file, script_file = directory / f"pyperf-{number}.json", directory / f"pyperf-{number}.sh"
+        script_file.write_text(f"exec {shlex.join(command)}\n")
+        words = [sys.executable, "-m", "pyperf", "command", *options, f"--output={file}"]
+        run_tool([*words, "--", "sh", str(script_file)], directory)
         wall[arm] = [run.figures["real"] for run in read_runs(file.read_text(), file.name)]
     return Runs(wall)
 
