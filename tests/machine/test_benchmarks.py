@@ -57,7 +57,7 @@ MEASURED = {
         "interleaved / sequential, 95 %",
     ),
     "peers": (
-        ("--tiny", "--image", TINY, "--minutes", "0.15", "--repetitions", "1", "--identical", "1"),
+        ("--tiny", "--image", TINY, "--minutes", "0.1", "--repetitions", "1", "--identical", "0"),
         "half width",
     ),
     "spins": (("--compilations", "3", "--units", "1"), "like a compiler, mean"),
