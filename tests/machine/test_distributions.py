@@ -72,12 +72,16 @@ def test_nothing_large_lies_in_directories_of_memory(tiny: Path, tmp_path: Path,
 
 @pytest.mark.parametrize("manager", ["dnf", "zypper", "apk", "pacman"])
 def test_fixes_name_the_package_manager_that_the_machine_has(manager: str, tmp_path: Path) -> None:
-    """The manager is a program of this name: fixes depend on which one exists."""
+    """The manager is a program of this name: fixes depend on which one exists. A fresh clone has Python alone, without
+    the kit's packages."""
     (tmp_path / "os").write_text(FEDORA)
     (tmp_path / manager).symlink_to("/bin/true")
+    bare_python = tmp_path / "bare-python"
+    bare_python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare_python.chmod(0o755)
     change = 'hide mkfs.xfs apt-get; mount --bind "$1" "$(readlink -f /etc/os-release)"'
     program = Path(__file__).parents[2] / ".ci/install-packages"
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHON": sys.executable}
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHON": str(bare_python)}
     argv = emulated(change, program, "compare", before=[str(tmp_path / "os")])
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     first, *missing = done.stdout.splitlines()
