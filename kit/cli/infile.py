@@ -17,12 +17,13 @@ from typing import BinaryIO, cast
 from kit.core.errors import UsageError
 from kit.core.regular import open_regular
 
-#: Beginnings of compressed files, and what opens each.
-_PACKED: Mapping[bytes, Callable[[BinaryIO], object]] = {
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ\0": lzma.LZMAFile,
+#: Beginnings of compressed files: what opens each, and the program that checks it.
+_PACKED: Mapping[bytes, tuple[Callable[[BinaryIO], object], str]] = {
+    b"\x1f\x8b": (lambda file: gzip.GzipFile(fileobj=file), "gzip"),
+    b"BZh": (bz2.BZ2File, "bzip2"),
+    b"\xfd7zXZ\0": (lzma.LZMAFile, "xz"),
 }
+_OPEN: tuple[Callable[[BinaryIO], object], str] = (lambda file: file, "")
 
 
 def read_lines(name: str, limit: int, option: str) -> Iterator[bytes]:
@@ -57,14 +58,21 @@ def beginning(name: str, size: int) -> bytes:
 @contextmanager
 def _opened(name: str) -> Iterator[BinaryIO]:
     """Open the file: ``-`` is stdin; what gzip, bzip2 or xz wrote is decompressed."""
+    packer = ""
     try:
         with open_regular(Path(name)) if name != "-" else nullcontext(sys.stdin.buffer) as file:
             start = cast(io.BufferedReader, file).peek(8)
-            unpack = next((unpack for magic, unpack in _PACKED.items() if start.startswith(magic)), None)
-            yield cast(BinaryIO, unpack(cast(BinaryIO, file)) if unpack else file)
-    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise UsageError(f"{name}: damaged: {error}", "copy it again; gzip -t FILE checks it") from None
+            unpack, packer = next((packed for magic, packed in _PACKED.items() if start.startswith(magic)), _OPEN)
+            yield cast(BinaryIO, unpack(cast(BinaryIO, file)))
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        raise _damaged(name, packer, error) from None
     except OSError as error:
+        if packer and error.errno is None:  # raised by what decompresses, not by the system
+            raise _damaged(name, packer, error) from None
         raise UsageError(
             f"{name}: {error.strerror or error}", "give a file that exists and may be read, or - for stdin"
         ) from None
+
+
+def _damaged(name: str, packer: str, error: Exception) -> UsageError:
+    return UsageError(f"{name}: damaged: {error}", f"copy it again; {packer} -t FILE checks it")

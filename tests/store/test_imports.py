@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import copy
 import gzip
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -124,6 +126,9 @@ SESSION = dump([night(1, 0.1)]).encode()
         (gzip.compress(SESSION)[:-20], "damaged"),
         (gzip.compress(SESSION)[:40] + bytes(100), "damaged"),
         (b"\x1f\x8b" + bytes(50), "damaged"),
+        (bz2.compress(SESSION)[:-20], "damaged"),
+        (bz2.compress(SESSION)[:40] + bytes(100), "damaged"),
+        (lzma.compress(SESSION)[:40] + bytes(100), "damaged"),
         (b"", "no timed run"),
     ],
 )  # fmt: skip
