@@ -16,7 +16,7 @@ from typing import IO
 from kit.core.errors import SESSION_LOG, RunError
 from kit.engines import ctr_server
 from kit.engines.containerd_program import containerd_programs
-from kit.engines.oci_runtime import installed_runtimes
+from kit.engines.oci_runtime import RUNC, installed_runtimes
 from kit.engines.supervisor import PATIENCE, DaemonDirs, Supervisor
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import died, run, spawn, stop, writing
@@ -27,8 +27,6 @@ from kit.image.layout import CONTROL, TREE
 from kit.model.drivers import find_driver
 
 _NAME = "kit.local/kit"
-#: The runtime that the daemon finds itself: in its engine root if it has one.
-_RUNC = "runc"
 
 
 class ContainerdDaemon:
@@ -46,7 +44,8 @@ class ContainerdDaemon:
     def start(self) -> None:
         """Start the daemon and wait until it serves. Raises RunError with the log's message; stop it then too."""
         self._home.make()
-        self._runtimes = {**installed_runtimes(self._home.directory), _RUNC: _RUNC}
+        # The daemon finds runc itself: in its engine root if it has one.
+        self._runtimes = {**installed_runtimes(self._home.directory), RUNC: RUNC}
         driver = find_driver("containerd", self.driver)
         self._supervisor.start(containerd_programs(self._home, driver, [*self.options, *self._unpacking()]))
         self._check_snapshotter()

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from kit.core.errors import MORE_ROOM, MachineError, RunError
 from kit.engines.backing_root import BackingRoot
 from kit.engines.engine import Blocker, EngineConfig
-from kit.engines.oci_runtime import only_crun, runtime_blocker, runtime_errors, runtime_of
+from kit.engines.oci_runtime import RUNC, named_runc, only_crun, runtime_blocker, runtime_errors, runtime_of
 from kit.engines.root import EngineRoot, engine_root
 from kit.engines.sandbox import Sandbox
 from kit.engines.supervisor import DaemonDirs
@@ -27,7 +27,6 @@ from kit.model.default import DEFAULT_ENGINE
 from kit.model.fact import PROGRAM, Fact
 from kit.model.scenario import DOCKER
 
-_RUNC = "runc"
 #: Directories in which daemons and runtimes keep state whatever their options say: containerd's shims their sockets,
 #: Docker its plugins, OCI runtimes their containers.
 _STATE = tuple(Path("/run") / name for name in ("containerd", "docker", "runc", "crun"))
@@ -37,15 +36,6 @@ _NESTED = (Path("/run/containers/networks"), Path("/var/lib/containers/cache"))
 STATE = (*_STATE, *_NESTED, *(path.parent for path in _NESTED))
 D = TypeVar("D")
 _Which = tuple[tuple[str, ...], Path]  # Arm.daemon, and the backing filesystem
-
-
-def _named_runc(crun: str, run: Path) -> Path:
-    """Return a directory in which crun has the name of the program that engines call: the two have one command line."""
-    directory = run / "only-crun"
-    directory.mkdir(exist_ok=True)
-    if not (directory / _RUNC).is_symlink():
-        (directory / _RUNC).symlink_to(crun)
-    return directory
 
 
 @contextmanager
@@ -115,7 +105,7 @@ class PrivateEngine(ABC, Generic[D]):
         """Raises MachineError with the package of the first missing tool, or the driver's fix if Debian has none."""
         packages = driver_of(arm).packages
         for tool in self.tools_of(arm):
-            if tool == _RUNC and only_crun():
+            if tool == RUNC and only_crun():
                 continue
             if packages.get(tool) == "" and not which(tool):
                 raise MachineError(f"{tool} is not installed", fix_of(arm))
@@ -132,7 +122,7 @@ class PrivateEngine(ABC, Generic[D]):
             for path in (*_STATE, *(path if path.parent.is_dir() else path.parent for path in _NESTED)):
                 self._stack.enter_context(covered(path, self._setting.journal))
         if not self._version and not self._programs and (crun := only_crun()):
-            self._root = replace(self._root, programs=_named_runc(crun, self._setting.run))
+            self._root = replace(self._root, programs=named_runc(crun, self._setting.run))
         self._opened = True
 
     def start(self, arm: Arm, backing_root: BackingRoot) -> None:

@@ -28,7 +28,7 @@ class OciRuntime:
 
 
 #: The program that engines call if they are told no other.
-_RUNC = "runc"
+RUNC = "runc"
 #: Options with which gVisor runs an arm, by their names: the values that do.
 _SUITABLE = {"host-uds": ("open", "all"), "overlay2": ("none",)}
 #: gVisor connects to the probe's socket only with the first option. With the second, what the container writes reaches
@@ -62,12 +62,21 @@ def installed_runtimes(directory: Path) -> dict[str, str]:
 def only_crun() -> str:
     """Return the path of crun where it is the machine's only runtime, as on Fedora, Arch and Alpine with Podman; else
     ''."""
-    return "" if which(_RUNC) else which("crun") or ""
+    return "" if which(RUNC) else which("crun") or ""
+
+
+def named_runc(crun: str, run: Path) -> Path:
+    """Return a directory in which crun has the name of the program that engines call: the two have one command line."""
+    directory = run / "only-crun"
+    directory.mkdir(exist_ok=True)
+    if not (directory / RUNC).is_symlink():
+        (directory / RUNC).symlink_to(crun)
+    return directory
 
 
 def oci_runtime() -> str:
     """Return the runtime of Podman and Buildah: Docker's if it exists, then they differ only in the engine."""
-    return "crun" if only_crun() else _RUNC
+    return "crun" if only_crun() else RUNC
 
 
 def runtime_of(arm: Arm) -> OciRuntime | None:
@@ -82,12 +91,12 @@ def runtime_blocker(arm: Arm, versioned: bool, programs: Path | None = None) -> 
     runtime = runtime_of(arm)
     if runtime is None:
         return None
-    if versioned and runtime.name != _RUNC:
+    if versioned and runtime.name != RUNC:
         engine = arm.engine.partition("@")[0]
         return Blocker(f"the root of {arm.engine} has no {runtime.name}", f"use {engine} without a version")
     if blocked := _kernel_blocker(arm, runtime):
         return blocked
-    if runtime.name == _RUNC and (versioned or (programs and (programs / _RUNC).exists())):
+    if runtime.name == RUNC and (versioned or (programs and (programs / RUNC).exists())):
         return None
     try:
         require(runtime.name)
@@ -141,11 +150,11 @@ def runtime_errors(arm: Arm) -> Iterator[None]:
         yield
     except RunError as error:
         runtime = runtime_of(arm)
-        if error.hint == MORE_ROOM or (runtime.name == _RUNC if runtime else not only_crun()):
+        if error.hint == MORE_ROOM or (runtime.name == RUNC if runtime else not only_crun()):
             raise
         cgroups = "cgroup" in error.message.partition(": ")[2]
         boot = ", or boot with cgroup v2 alone: systemd.unified_cgroup_hierarchy=1" if cgroups else ""
-        runc = f"{_RUNC}: {install_fix(_RUNC, _RUNC)}" if only_crun() else f"+{RUNTIME}={_RUNC}"
+        runc = f"{RUNC}: {install_fix(RUNC, RUNC)}" if only_crun() else f"+{RUNTIME}={RUNC}"
         raise RunError(error.message.removeprefix(f"{arm}: "), f"use {runc}{boot}") from None
 
 

@@ -18,17 +18,11 @@ _OFF_UNLESS_SHOWN = ("nodiscard",)
 
 
 def unconfirmed(name: str, wanted: Sequence[str], mount: Mount) -> tuple[str, ...]:
-    """Return the options that the kernel does not show, whose effect is unknown. Raises MachineError as
-    ``check_in_force`` does."""
-    check_in_force(name, wanted, mount)
-    return tuple(option for option in _missing(wanted, _shown(mount)) if option not in _OFF_UNLESS_SHOWN)
-
-
-def check_in_force(name: str, wanted: Sequence[str], mount: Mount) -> None:
-    """Raises MachineError for an option that is not in force. Either the kernel shows its opposite, or ext2, ext3 or
-    ext4, which list every option, do not show it."""
+    """Return the options that the kernel does not show, whose effect is unknown. Raises MachineError for one that is
+    not in force: the kernel shows its opposite, or ext2, ext3 or ext4, which list every option, do not show it."""
     shown = _shown(mount)
-    for option in _missing(wanted, shown):
+    missing = _missing(wanted, shown)
+    for option in missing:
         other = _opposite(option, shown)
         if other or _all_options(mount):
             instead = f"it shows {other}" if other else "it does not show it"
@@ -36,6 +30,7 @@ def check_in_force(name: str, wanted: Sequence[str], mount: Mount) -> None:
                 f"{name}: this kernel ignores the mount option {option}: {instead}",
                 "use a kernel that has it, or a profile without it",
             )
+    return tuple(option for option in missing if option not in _OFF_UNLESS_SHOWN)
 
 
 def not_in_force(wanted: Sequence[str], mount: Mount, parameters: Path = _OVERLAY) -> tuple[str, ...]:
