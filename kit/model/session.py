@@ -145,9 +145,14 @@ class Session:
         """Return whether a tool made the runs that does not pair them: a round is no more than a run's number."""
         return RUN_ORDER.text(self.facts) == UNPAIRED
 
+    @property
+    def labelled(self) -> bool:
+        """Return whether others measured: machine, image and run order are unknown, and arms are labels alone."""
+        return bool(self.samples) and self.samples[0].kind == IMPORTED
+
     def known_arm(self, name: str) -> Arm | None:
         """Return the arm of that name; None for a label of imported figures: nobody measured what it looks like."""
-        return None if self.samples and self.samples[0].kind == IMPORTED else known_arm(name)
+        return None if self.labelled else known_arm(name)
 
     @property
     def failed(self) -> tuple[Sample, ...]:

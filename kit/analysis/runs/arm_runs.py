@@ -82,14 +82,12 @@ class ArmRuns:
 
     def mean(self, phase: str, *metrics: str) -> float | None:
         """Return the mean of the sum of these metrics; None where no run has measured them all."""
-        known = _known(sum(self._values(phase, metric) for metric in metrics))
+        known = _known(self._sum(phase, metrics))
         return float(known.mean()) if known.size else None
 
     def sums(self, phase: str, sums: Mapping[str, Sequence[str]]) -> Iterator[dict[str, float]]:
         """Yield, of each run, the sums of metrics whose parts it has measured. ``sums``: the metrics of each."""
-        columns = {
-            name: np.sum([self._values(phase, metric) for metric in metrics], axis=0) for name, metrics in sums.items()
-        }
+        columns = {name: self._sum(phase, metrics) for name, metrics in sums.items()}
         for place in range(self.count):
             yield {name: float(values[place]) for name, values in columns.items() if np.isfinite(values[place])}
 
@@ -103,7 +101,7 @@ class ArmRuns:
 
     def describe(self, phase: str, metrics: Sequence[str] = ("real",)) -> Description | None:
         """Return the distribution of the sum of these metrics; None where no run has measured them."""
-        known = _known(np.sum([self._values(phase, metric) for metric in metrics], axis=0))
+        known = _known(self._sum(phase, metrics))
         return describe(known.tolist()) if known.size else None
 
     @property
@@ -145,6 +143,11 @@ class ArmRuns:
         place = min(places, key=lambda i: abs(float(reals[i]) - mean))
         tasks = tuple(sorted(listed[place], key=lambda task: task.started))
         return TypicalRun(self.arm, self.point, float(reals[place]), tasks)
+
+    def _sum(self, phase: str, metrics: Sequence[str]) -> Floats:
+        """Return the sum of these metrics of each run; NaN where one of them is not measured."""
+        total: Floats = np.sum([self._values(phase, metric) for metric in metrics], axis=0)
+        return total
 
     def _values(self, phase: str, metric: str) -> Floats:
         return self.runs.values(self._key, phase, metric)

@@ -200,6 +200,9 @@ class Runs:
     @property
     def unpaired(self) -> bool:
         """Return whether the runs are independent samples: the number of a round says nothing of them."""
+        return self.once(self._is_unpaired)
+
+    def _is_unpaired(self) -> bool:
         return any(UNPAIRED in self.once(self._orders, key) for key in self._places)
 
     def _orders(self, key: Key) -> set[str]:

@@ -9,7 +9,6 @@ from kit.analysis.history.outcome import Outcome
 from kit.analysis.history.tracked import tracked_outcomes
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, analyse
-from kit.model.sample import IMPORTED
 from kit.model.session import Session
 from kit.report.format import units
 from kit.report.format.machine import machine_name
@@ -61,7 +60,7 @@ class Newest:
 
     @property
     def imported(self) -> bool:
-        return _imported(self.session)
+        return self.session.labelled
 
     @property
     def guest(self) -> str:
@@ -86,10 +85,5 @@ def newest(sessions: Sequence[Session]) -> tuple[Newest, ...]:
     )
 
 
-def _imported(session: Session) -> bool:
-    """Return whether others measured: machine, image and run order are unknown."""
-    return any(item.kind == IMPORTED for item in session.samples)
-
-
 def _mark(session: Session) -> str:
-    return "imported" if _imported(session) else session.request.guest
+    return "imported" if session.labelled else session.request.guest

@@ -23,7 +23,7 @@ from kit.model.fact import (
     UNCONFIRMED,
     read_facts,
 )
-from kit.model.sample import IMPORTED, INTERLEAVED, SEQUENTIAL
+from kit.model.sample import INTERLEAVED, SEQUENTIAL
 from kit.model.session import Session
 from kit.report.format import units
 from kit.report.format.interval import difference_interval, percent_interval, times_interval
@@ -79,7 +79,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
 
 
 def _imported(session: Session) -> Iterator[str]:
-    if any(sample.kind == IMPORTED for sample in session.samples):
+    if session.labelled:
         yield "imported figures: machine, image and run order are unknown"
     if session.unpaired:
         yield "unpaired runs: all valid runs of each label are compared as independent samples (Welch)"
