@@ -2,8 +2,7 @@
 # A file that overlayfs copied up, and that is removed then, gives its inode number to the next copy-up on ext4.
 #
 # A tracer that counts copy-ups by the inode of the new file in the upper directory therefore counts a loop of "append,
-# remove" over fifty lower files as one. Seen with Linux 6.18.44, e2fsprogs 1.47.0: 1 inode number for 50 copy-ups; XFS
-# gives another inode as long as its inactivation is queued.
+# remove" over fifty lower files as one. Seen with Linux 6.18.44, e2fsprogs 1.47.0: 1 inode number for 50 copy-ups.
 # As root, with mkfs.ext4.
 set -euo pipefail
 dir=$(mktemp -d)

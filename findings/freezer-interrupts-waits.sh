@@ -1,6 +1,6 @@
 #!/bin/bash
 # A process that cgroup v2 freezes and thaws gets EINTR from epoll_wait, semop, sigtimedwait, recv with a timeout, though
-# no signal was sent and SA_RESTART is in force; nanosleep, poll, read of a pipe and futex go on waiting.
+# no signal was sent; poll and nanosleep go on waiting.
 #
 # Tools that pause builds by cgroup.freeze therefore change programs that take EINTR for an error. Seen with Linux
 # 6.18.44.

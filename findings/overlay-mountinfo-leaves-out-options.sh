@@ -1,6 +1,6 @@
 #!/bin/bash
-# /proc/self/mountinfo shows redirect_dir, metacopy and index of an overlay mount only where they differ from the
-# module's parameters, and metacopy=on turns redirect_dir on by itself.
+# /proc/self/mountinfo shows redirect_dir of an overlay mount only where it differs from the module's parameter, and
+# metacopy=on turns redirect_dir on by itself.
 #
 # "The option is not there" is no proof that it is off. Seen with Linux 6.18.44: a mount with redirect_dir=on shows it
 # while the module's default is N, and the same mount shows nothing once the default is Y.

@@ -2,7 +2,7 @@
 # posix_fallocate() of a file on ext3 is one write for each block: 16,384 for 64 MiB.
 #
 # The C library falls back to writing where the filesystem has no fallocate(), so "allocation" costs what writing costs,
-# also in page cache and journal. Seen with glibc 2.36, Linux 6.18.44: 1 call on ext4, 16,384 writes on ext3.
+# also in page cache and journal. Seen with glibc 2.36, Linux 6.18.44: no write on ext4, 16,384 on ext3.
 # As root, with strace and python3.
 set -euo pipefail
 dir=$(mktemp -d)

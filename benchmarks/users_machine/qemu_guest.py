@@ -6,7 +6,7 @@ import re
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -36,8 +36,13 @@ class Shell:
             [*self._words, script], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
         ).stdout
 
-    def answers(self) -> bool:
-        return self.run("true", subprocess.DEVNULL) == 0
+    def wait_for_boot(self, runs: Callable[[], bool]) -> None:
+        """Wait until the machine answers and its last service has started. ``runs``: whether it is not dead."""
+        end = time.monotonic() + 60 * _BOOT_MINUTES
+        while self.run("true", subprocess.DEVNULL) != 0:
+            assert runs() and time.monotonic() < end, "the guest does not answer: see console.log"
+            time.sleep(5)
+        self.run("systemctl is-system-running --wait", subprocess.DEVNULL)
 
 
 def write_network_files(directory: Path, key: Path) -> None:
@@ -84,7 +89,7 @@ def booted(disk: Path, key: Path, directory: Path, memory: str) -> Iterator[Shel
     with (directory / "qemu.log").open("wb") as log, subprocess.Popen(words, stdout=log, stderr=log) as process:
         guest = Shell(ssh_words(key, "127.0.0.1", port))
         try:
-            _wait_for_boot(guest, process)
+            guest.wait_for_boot(lambda: process.poll() is None)
             yield guest
         finally:
             process.kill()
@@ -94,14 +99,6 @@ def ssh_words(key: Path, address: str, port: int) -> list[str]:
     """Return the command line that runs a script in a login of the ordinary user."""
     options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "ConnectTimeout=60", "LogLevel=ERROR")
     return ["ssh", "-i", str(key), "-p", str(port), *(f"-o{option}" for option in options), f"{USER}@{address}"]
-
-
-def _wait_for_boot(guest: Shell, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 60 * _BOOT_MINUTES
-    while not guest.answers():
-        assert process.poll() is None and time.monotonic() < end, "the guest does not answer: see console.log"
-        time.sleep(5)
-    guest.run("systemctl is-system-running --wait", subprocess.DEVNULL)
 
 
 def _boot_file(disk: Path, name: str, directory: Path) -> Path:
