@@ -89,6 +89,7 @@ def test_perf_stat_gives_each_run_of_a_table_or_the_mean() -> None:
     assert reals("# started on Fri\n\n" + PERF_MEAN + PERF_TABLE)[:2] == [("make", 2.000562), ("make -j2", 1.001806)]
     (run,) = read_runs(PERF_ONE, "f")
     assert dict(run.figures) == {"real": 0.5, "user": 0.4, "sys": 0.1}
+    assert [run.mean for run in read_runs(PERF_ONE + PERF_MEAN + PERF_TABLE, "f")] == [False, True, False, False, False]
 
 
 @pytest.mark.parametrize(

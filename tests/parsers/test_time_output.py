@@ -238,6 +238,8 @@ def test_names() -> None:
         (f"ksh93: 11807: Killed\n{BASH}", ["ended by signal 9"]),
         (f"sh: Terminated\n\n{PERF}", ["ended by signal 15"]),
         (f"make: *** [Makefile:5: all] Error 1\n{BASH}", ["make: *** [Makefile:5: all] Error 1"]),
+        (f"{POSIX}make: *** [Makefile:2: all] Error 2\n", ["exit code 2"]),  # of a recipe's time
+        (f"{POSIX}cc -c b.c\nmake[1]: *** [Makefile:2: all] Error 2\n", [""]),
         (f"Killed\nthe next command\n{BASH}", [""]),
         (f"{POSIX}##[error]Process completed with exit code 2.\n", ["exit code 2"]),
         (f"{POSIX}\nexit code: 137\n{POSIX}exit status 0\n", ["exit code 137", ""]),

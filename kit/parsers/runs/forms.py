@@ -35,11 +35,11 @@ _LONG = r"(?=\d{1,9}[hm])"  # no date, which has slashes as well
 
 @dataclass(frozen=True)
 class Form:
-    """``names``: of the programs, as ``--format`` has them. ``clue``: is in each of its lines, and quick to
-    look for. ``pattern``: one line or another of a run; its groups are
-    figures (``real``, ``user`` and ``sys`` in any clock), its ``name``, its ``exit`` status, and ``each``, the real
-    time of one of several runs. ``needs``: figures without which a run is incomplete. ``ends``: the end of a name that
-    may have several lines."""
+    """``names``: of the programs, as ``--format`` has them. ``clue``: is in each of its lines, and quick to look for.
+    ``pattern``: one line or another of a run; its groups are figures (``real``, ``user`` and ``sys`` in any clock), its
+    ``name``, its ``exit`` status, ``each``, the real time of one of several runs, and ``mean``, where the figures are
+    means of several. ``needs``: figures without which a run is incomplete. ``ends``: the end of a name that may have
+    several lines."""
 
     names: tuple[str, ...]
     clue: re.Pattern[str]
@@ -101,7 +101,7 @@ FORMS = (
     )),
     _form("perf-stat", clue=r"counter stats for| seconds (?:time|user|sys)|\d \([+-]", lines=(
         r"Performance counter stats for (?:[A-Za-z ]{1,30} )?'(?P<name>.{0,4000}?)(?P<end>'(?: \(\d{1,9} runs\))?:)?$",
-        rf"(?P<real>{_NUMBER})(?: \+- {_NUMBER})? seconds time elapsed\b",
+        rf"(?P<real>{_NUMBER})(?P<mean> \+- {_NUMBER})? seconds time elapsed\b",
         rf"(?P<user>{_NUMBER})(?: \+- {_NUMBER})? seconds user\b",
         rf"(?P<sys>{_NUMBER})(?: \+- {_NUMBER})? seconds sys\b",
         rf"(?P<each>{_NUMBER}) \([+-][\d.,]{{1,24}}\)(?: #{{0,200}})?$",
@@ -129,10 +129,11 @@ FAILED_BEFORE = re.compile(
     r"|(?-i:Exit) (?P<exit>\d{1,3})$",
     re.IGNORECASE,
 )
-#: What CI services and builders print directly after the figures.
+#: What CI services, builders and make, of the recipe that has the run, print directly after the figures.
 FAILED_AFTER = re.compile(
     r".{0,2000}?(?<![\w-])"
-    r"(?:exit(?:ed)?(?: with)?(?:[ _-]?(?:code|status))?[:= ]{1,3}|non-zero code: |rc[:=] ?)'?(?P<exit>\d{1,3})\b",
+    r"(?:exit(?:ed)?(?: with)?(?:[ _-]?(?:code|status))?[:= ]{1,3}|non-zero code: |rc[:=] ?"
+    r"|make(?:\[\d{1,3}\])?: \*\*\* \[.{0,2000}?\] Error )'?(?P<exit>\d{1,3})\b",
     re.IGNORECASE,
 )
 

@@ -40,6 +40,7 @@ class _Run:
     name: str = ""
     name_open: bool = False
     figures: dict[str, float] = field(default_factory=dict)
+    mean: bool = False
     each: list[float] = field(default_factory=list)
     error: str = ""
 
@@ -92,6 +93,7 @@ class _Reader:
         stream.last = run
         run.name_open = "name" in groups and bool(form.ends) and "end" not in groups
         run.name = groups.get("name", run.name).strip()
+        run.mean = run.mean or "mean" in groups
         if "exit" in groups and not run.error:
             run.error = exit_error(int(groups["exit"]))
         if "each" in groups:
@@ -99,7 +101,7 @@ class _Reader:
         for key, value in groups.items():
             if key in _CLOCKS:
                 run.figures[key] = clock_seconds(value)
-            elif key not in ("name", "end", "exit", "each"):
+            elif key not in ("name", "end", "exit", "each", "mean"):
                 run.figures[key] = float(value) * _FACTORS.get(key, 1.0)
 
     def _matches(self, line: LogLine) -> Iterator[tuple[Form, re.Match[str]]]:
@@ -115,10 +117,12 @@ class _Reader:
         if match := FAILED.match(line.text):
             self._check_failed(stream)
             stream.failed = line, failure(match)
-        elif match := FAILED_BEFORE.match(line.text):
-            stream.before = failure(match)
-        elif last and not last.error and (match := FAILED_AFTER.match(line.text)):
-            last.error = failure(match)
+        elif (before := FAILED_BEFORE.match(line.text)) or (last and FAILED_AFTER.match(line.text)):
+            # make's error may be of the run before it, a recipe's, or of the one after it, its own.
+            stream.before = failure(before) if before else ""
+            after = FAILED_AFTER.match(line.text)
+            if last and after and not last.error:
+                last.error = failure(after)
         elif not self._form:
             for title, pattern, fix in REFUSED:
                 if pattern.match(line.text):
@@ -154,4 +158,4 @@ _REMOVE = "give all lines of the run, or remove this one; --format NAME reads th
 
 def _timed_runs(run: _Run) -> Iterator[TimedRun]:
     for figures in [{"real": real} for real in run.each] or [run.figures]:
-        yield TimedRun(run.name, figures, run.error, run.form.title)
+        yield TimedRun(run.name, figures, run.error, run.form.title, mean=run.mean and not run.each)
