@@ -14,12 +14,11 @@ from kit.engines.plain_root import PlainRoot
 from kit.engines.sandbox import DEFAULT_ENV
 from kit.filesystem import Backing
 from kit.filesystem.block import unmount
-from kit.host.command import run
 from kit.host.mounts import mounts_below
-from kit.host.safe_fs import remove, unpack
+from kit.host.safe_fs import copy_directory, is_directory, remove, unpack
 from kit.image import Image
 
-#: Directories of a plain root that each sandbox of a group has for itself.
+#: Directories of a plain root that each sandbox of a group has for itself, unless a symlink of the image leads there.
 _OWN = ("tmp", "var/tmp", "root", "home")
 
 
@@ -62,11 +61,11 @@ class BackingRoot:
     @contextmanager
     def _own_directories(self, root: Path) -> Iterator[Mapping[Path, str]]:
         with self.tree() as directory:
-            made = {}
-            for number, name in enumerate(name for name in _OWN if (root / name).is_dir()):
-                run(["cp", "-a", root / name, directory / str(number)], what=f"copy of /{name}")
-                made[directory / str(number)] = f"/{name}"
-            yield made
+            copies = {}
+            for number, name in enumerate(name for name in _OWN if is_directory(root, name)):
+                copy_directory(root, name, directory, str(number))
+                copies[directory / str(number)] = f"/{name}"
+            yield copies
 
     def _restore(self) -> None:
         changed = self.plain_root.restore()

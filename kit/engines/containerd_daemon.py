@@ -21,6 +21,7 @@ from kit.engines.supervisor import PATIENCE, DaemonDirs, Supervisor
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import died, run, spawn, stop, writing
 from kit.host.interrupt import interruptible
+from kit.host.tarball import write_tarball
 from kit.host.waiting import NotReadyError, retry, wait_for
 from kit.image import Image
 from kit.image.layout import CONTROL, TREE
@@ -174,7 +175,7 @@ def _write_archive(image: Image, pipe: IO[bytes]) -> None:
                 pipe.write(data)
         return
     manifest = [{"Config": "config.json", "RepoTags": [f"{_NAME}:{image.digest[:12]}"], "Layers": ["layer.tar"]}]
-    with tarfile.open(fileobj=pipe, mode="w|", format=tarfile.GNU_FORMAT) as tar:
+    with write_tarball(pipe, tarfile.GNU_FORMAT) as tar:
         for name, data in (("manifest.json", json.dumps(manifest).encode()), ("config.json", image.config)):
             entry = tarfile.TarInfo(name)
             entry.size = len(data)

@@ -16,12 +16,12 @@ from kit.host.safe_fs import (
     Mark,
     Members,
     Owned,
-    empty_file,
     marks,
     open_directory,
     read_attributes,
     remove_at,
     write_attributes,
+    write_new,
 )
 from kit.image import Image, unpack
 from kit.image.layout import DIRECTORIES, misplaced
@@ -68,7 +68,7 @@ class PlainRoot:
         cursor.go(["etc"])
         for name in ("hosts", "hostname", "resolv.conf"):
             try:
-                empty_file(cursor, name)
+                write_new(cursor, name)
             except FileExistsError:
                 continue
             yield f"etc/{name}"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from kit.core.errors import UsageError
 from kit.core.regular import open_regular
-from kit.host.command import run_bytes
+from kit.image.decompress import plain, usable
 
 #: Documentation/arch/x86/boot.rst: the magic number of a bzImage, and where it is.
 _MAGIC, _AT = b"HdrS", 0x202
@@ -66,14 +64,8 @@ def _name(path: str) -> str:
 
 
 def _content(path: Path) -> bytes:
-    data = path.read_bytes()
-    if path.suffix == ".xz":
-        return lzma.decompress(data)
-    if path.suffix == ".gz":
-        return gzip.decompress(data)
-    if path.suffix == ".zst":
-        return run_bytes(["zstd", "-dc", path], what=f"unpacking {path}")
-    return data
+    with usable(path, "name the directory /lib/modules/VERSION of that kernel"), plain(path) as file:
+        return file.read()
 
 
 def cpio(files: Iterator[tuple[str, int, bytes]]) -> bytes:

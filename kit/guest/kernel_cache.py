@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -107,7 +106,7 @@ class KernelCache:
             new = directory / "built"
             new.mkdir()
             tree.save(new / "kernel")
-            shutil.copyfile(tree.path / ".config", new / "config")
+            (new / "config").write_bytes(tree.configuration())
             facts = BuiltKernel(
                 recipe.name, machine, version, source.origin, time.time(), time.monotonic() - begin, target / "kernel"
             )

@@ -7,15 +7,16 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import IO
 
-from kit.core.errors import RunError, UsageError
+from kit.core.errors import UsageError
 from kit.engines.root import EngineRoot
 from kit.guest.recipe import KernelRecipe, refused
 from kit.host.command import reading, run
-from kit.host.safe_fs import unpack
+from kit.host.safe_fs import copy_directory, new_file, open_file, unpack
 
 #: make's name for each machine, its target, and the path of the result.
 _ARCHITECTURE = {"uml": "um", "qemu": "x86_64"}
@@ -34,14 +35,11 @@ class KernelTree:
     kind: str  # of the machine
     root: EngineRoot
     directory: Path
+    _numbers: count[int] = field(default_factory=lambda: count(1))
 
     @property
     def path(self) -> Path:
         return self.directory / "linux"
-
-    @property
-    def product(self) -> Path:
-        return self.path / _PRODUCT[self.kind]
 
     def unpack(self) -> None:
         """Raises UsageError if the image lacks such a source."""
@@ -57,7 +55,8 @@ class KernelTree:
 
     def version(self) -> str:
         """Return the version from the Makefile: 6.1.192."""
-        head = (self.path / "Makefile").read_text(encoding="utf-8").splitlines()[:20]
+        with open_file(self.path, "Makefile") as file:
+            head = file.read().decode().splitlines()[:20]
         found = dict(line.split(" = ", 1) for line in head if " = " in line)
         return ".".join(found[key] for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL"))
 
@@ -66,10 +65,11 @@ class KernelTree:
         they are for another Linux."""
         top = patches_top(source, self.recipe)
         for name in self.recipe.parts:
-            shutil.copytree(top / name, self.path / name, dirs_exist_ok=True)
+            copy_directory(top, name, self.path, name)
         found: Counter[str] = Counter()
         for name in self.recipe.patches:
-            found += self._apply(top / name)
+            with open_file(top, name) as patch:
+                found += self._apply(name, patch.read())
         if found != Counter(self.recipe.rejected):
             raise UsageError(
                 f"{source} is not for Linux {self.version()}: hunks that do not apply: {_counted(found)}; "
@@ -77,18 +77,29 @@ class KernelTree:
                 "use --source with the branch for this Linux, or another version of it",
             )
         for name in self.recipe.own_patches:
-            left = self._apply(self.recipe.file(name))
+            left = self._apply(name, self.recipe.file(name).read_bytes())
             if left:
                 raise UsageError(f"{name} does not apply to Linux {self.version()}: {_counted(left)}", "fix the patch")
 
-    def _apply(self, patch: Path) -> Counter[str]:
+    def _apply(self, name: str, patch: bytes) -> Counter[str]:
         """Return the number of hunks of each file that did not apply."""
-        copy = self.directory / "patch"
-        shutil.copyfile(patch, copy)  # the root filesystem sees no other directory
-        words = ["patch", "-d", self.path, "-p1", "--force", "--no-backup-if-mismatch", "-r", "-", "-i", copy]
+        copy = self.directory / f"patch-{next(self._numbers)}"  # the root filesystem sees no other directory
+        new_file(self.directory, copy.name, patch)
+        words = [
+            "patch",
+            "-d",
+            self.path,
+            "-p1",
+            "--force",
+            "--no-backup-if-mismatch",
+            "-r",
+            "-",
+            "-i",
+            copy,
+        ]
         # Its exit status is 1 if hunks failed, 2 for any other error.
         script = '"$@" || [ $? = 1 ]'
-        return left_hunks(self._run(["sh", "-c", script, "sh", *map(str, words)], f"applying {patch.name}"))
+        return left_hunks(self._run(["sh", "-c", script, "sh", *map(str, words)], f"applying {name}"))
 
     def configure(self, suffix: str) -> None:
         """Write .config; ``suffix``: of the kernel's release. Raises UsageError if an option is refused."""
@@ -99,11 +110,11 @@ class KernelTree:
         }
         self._run(self._make(*self.recipe.machine(self.kind).begin), "the default configuration")
         lines = [f"# {name} is not set\n" if value == "n" else f"{name}={value}\n" for name, value in wanted.items()]
-        (self.directory / "wanted").write_text("".join(lines))
+        new_file(self.directory, "wanted", "".join(lines).encode())
         script = 'cd "$1" && scripts/kconfig/merge_config.sh -m .config ../wanted >&2'
         self._run(["sh", "-c", script, "sh", str(self.path)], "merging the configuration")
         self._run(self._make("olddefconfig"), "the configuration")
-        missing = list(refused(wanted, (self.path / ".config").read_text(encoding="utf-8")))
+        missing = list(refused(wanted, self.configuration().decode()))
         if missing:
             raise UsageError(
                 f"Linux {self.version()} does not take {', '.join(missing)}",
@@ -115,14 +126,21 @@ class KernelTree:
         """Yield make's output for each file during the build; read it to its end. Raises RunError."""
         with reading(self.enter(self._make(f"-j{jobs}", _TARGET[self.kind])), what="compiling the kernel") as lines:
             yield lines
-        if not self.product.is_file():
-            raise RunError(f"make wrote no {_PRODUCT[self.kind]}", "see the session's log")
+        with open_file(self.path, _PRODUCT[self.kind]):
+            pass  # or RunError: make has not written it
+
+    def configuration(self) -> bytes:
+        """Return the .config."""
+        with open_file(self.path, ".config") as file:
+            return file.read()
 
     def save(self, target: Path) -> None:
         """Copy the built kernel, without its symbols."""
         if self.kind == "uml":
-            self._run(["strip", str(self.product)], "stripping the kernel")
-        shutil.copy(self.product, target)
+            self._run(["strip", str(self.path / _PRODUCT[self.kind])], "stripping the kernel")
+        with open_file(self.path, _PRODUCT[self.kind]) as product, target.open("xb") as copy:
+            shutil.copyfileobj(product, copy)
+        target.chmod(0o755)
 
     def enter(self, words: Sequence[str]) -> list[str]:
         """Return the command line that runs these words in the image."""

@@ -6,16 +6,18 @@ option, and works beside the kit on another CPU; a package for it would be one m
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from kit.core.errors import UsageError
 from kit.core.regular import open_regular
 from kit.host.command import CommandError, reading
+from kit.host.tarball import DAMAGED
 from kit.image.manifest import UnusableError
 
 #: First bytes of a compressed file, and the program that decompresses it. Memory: xz -9 and zstd -19 need less, and a
@@ -51,9 +53,28 @@ class Allowance:
             raise UnusableError(f"it decompresses to more than 1 GiB and {_RATIO} times its size")
 
 
+class _Bounded(io.RawIOBase):
+    """A stream of which only the allowance is read."""
+
+    def __init__(self, file: IO[bytes], allowance: Allowance) -> None:
+        super().__init__()
+        self._file = file
+        self._allowance = allowance
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        self._allowance.spend(len(data))
+        buffer[: len(data)] = data
+        return len(data)
+
+
 @contextmanager
-def plain(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a file's decompressed content. Raises UnusableError, UsageError if that takes too much memory, MachineError
+def plain(path: Path, allowance: Allowance | None = None) -> Iterator[IO[bytes]]:
+    """Yield a file's decompressed content, at most that of the allowance, by default what a file of its size may
+    have. Raises UnusableError, UsageError if that takes too much memory, MachineError
     without the program, OSError."""
     with open_regular(path) as file:
         program = _program(file)
@@ -62,7 +83,7 @@ def plain(path: Path) -> Iterator[IO[bytes]]:
             return
         try:
             with reading(program, source=file) as output:
-                yield output
+                yield io.BufferedReader(_Bounded(output, allowance or Allowance.of(os.fstat(file.fileno()).st_size)))
         except CommandError as error:
             if "memory" in error.said.lower():
                 fix = f"pack it with {program[0]} and no option for a larger window than its default"
@@ -78,12 +99,31 @@ def is_compressed(path: Path) -> bool:
 def decompress(path: Path, target: Path, allowance: Allowance) -> str:
     """Write the decompressed content; return its SHA-256. Raises the errors of ``plain``."""
     digest = hashlib.sha256()
-    with plain(path) as source, target.open("wb") as file:
+    with plain(path, allowance) as source, target.open("wb") as file:
         while data := source.read(1 << 20):
-            allowance.spend(len(data))
             digest.update(data)
             file.write(data)
     return digest.hexdigest()
+
+
+def decompressed(path: Path, target: Path) -> Path:
+    """Return a file itself, or ``target`` with its decompressed content. Raises the errors of ``plain``."""
+    if is_compressed(path):
+        decompress(path, target, Allowance.of(path.stat().st_size))
+        return target
+    return path
+
+
+@contextmanager
+def usable(path: Path, fix: str = "pack the root filesystem again, with tar") -> Iterator[None]:
+    """Raise UsageError for a user's file that the block finds damaged, or beyond the bounds."""
+    try:
+        yield
+    except UnusableError as error:
+        raise UsageError(f"{path}: {error.reason}", error.fix) from None
+    except DAMAGED as error:
+        reason = str(error) or type(error).__name__
+        raise UsageError(f"{path}: damaged or unsupported: {reason}", fix) from None
 
 
 def _program(file: IO[bytes]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import IO
 import msgspec
 
 from kit.core.codec import decode_json
+from kit.host.tarball import write_tarball
 from kit.image.image_files import ImageFiles, read_json
 from kit.image.manifest import Manifest, check_digest, make_manifest, no_such_image, several_images
 
@@ -58,7 +59,7 @@ def write_docker_archive(
     members = [f"{digest.removeprefix('sha256:')}/layer.tar" for digest, _ in layers]
     name = f"{hashlib.sha256(config).hexdigest()}.json"
     manifest = json.dumps([{"Config": name, "RepoTags": list(names) or None, "Layers": members}]).encode()
-    with tarfile.open(archive, "w") as tar:
+    with write_tarball(archive) as tar:
         for member, (_, layer) in dict(zip(members, layers, strict=True)).items():  # one may be listed twice
             with layer.open("rb") as file:
                 _add(tar, member, file, layer.stat().st_size)

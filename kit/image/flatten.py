@@ -7,19 +7,14 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from kit.image.tar_reader import BoundedEntry, members
+from kit.host.tarball import Holes, members, plain_name, read_tarball, write_tarball
 
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 #: Headers that tarfile writes again, or that describe a sparse file which is written whole.
 _OWN_HEADERS = ("path", "linkpath", "size", "uid", "gid", "uname", "gname")
 _SPARSE = "GNU.sparse."
-#: Maximum bytes of holes: an archive of a kilobyte may contain more than any disk holds.
-_MOST_HOLES = 1 << 30
-#: Maximum number of entries of a layer; the kit keeps their names.
-_MOST_ENTRIES = 2_000_000
-_LONGEST_NAME = 4096  # PATH_MAX
 
 
 @dataclass
@@ -42,7 +37,7 @@ def flatten(layers: list[Path], rootfs: Path) -> None:
         kept.insert(0, own)
         hidden.names |= above.names
         hidden.below |= above.below
-    with tarfile.open(rootfs, "w", format=tarfile.PAX_FORMAT) as target:
+    with write_tarball(rootfs) as target:
         output = _Output(target)
         for layer, own in zip(layers, kept, strict=True):
             _copy(layer, own, output)
@@ -52,8 +47,8 @@ def _read(layer: Path, hidden: _Hidden) -> tuple[dict[str, int], _Hidden]:
     """Return the visible names of a layer, each with the number of its last entry; and what this layer hides."""
     own: dict[str, int] = {}
     above = _Hidden()
-    with tarfile.open(layer, "r:", tarinfo=BoundedEntry) as tar:
-        for number, member in enumerate(members(tar, _MOST_ENTRIES)):
+    with read_tarball(layer) as tar:
+        for number, member in enumerate(members(tar)):
             name = _name(member.name)
             parent, _, last = name.rpartition("/")
             if last == _OPAQUE:
@@ -94,18 +89,11 @@ class _Links:
 
 @dataclass
 class _Output:
-    """The root filesystem so far, the names in it, and the bytes of holes that became zeros."""
+    """The root filesystem so far, the names in it, and the holes that all layers may still have."""
 
     tar: tarfile.TarFile
     written: set[str] = field(default_factory=set)
-    holes: int = 0
-
-    def check_holes(self, member: tarfile.TarInfo) -> None:
-        parts: Any = member.sparse  # (offset, size)
-        if parts is not None:
-            self.holes += member.size - sum(size for _, size in parts)
-        if self.holes > _MOST_HOLES:
-            raise ValueError(f"{member.name[:60]} has more than {_MOST_HOLES >> 30} GiB of holes")
+    holes: Holes = field(default_factory=Holes)
 
     def add(self, member: tarfile.TarInfo, name: str, source: IO[bytes] | None) -> None:
         member.name = f"./{name}"
@@ -121,17 +109,13 @@ class _Output:
 
 def _copy(layer: Path, own: dict[str, int], output: _Output) -> None:
     """Add the visible entries of a layer. ``own``: their names, each with the number of its entry."""
-    with (
-        tarfile.open(layer, "r:", tarinfo=BoundedEntry) as tar,
-        tarfile.open(layer, "r:", tarinfo=BoundedEntry) as again,
-    ):
+    with read_tarball(layer) as tar, read_tarball(layer) as again:
         links = _Links()
-        for number, member in enumerate(members(tar, _MOST_ENTRIES)):
+        for number, member in enumerate(members(tar, holes=output.holes)):
             name = _name(member.name)
             if own.get(name) != number:
                 links.hide(member, name)
                 continue
-            output.check_holes(member)
             source: IO[bytes] | None = tar.extractfile(member) if member.isreg() else None
             if member.islnk():
                 first = links.file(member)
@@ -140,7 +124,6 @@ def _copy(layer: Path, own: dict[str, int], output: _Output) -> None:
                     member.linkname = f"./{first}"
                 else:
                     file = _hidden_file(again, links, first)
-                    output.check_holes(file)
                     links.moved[first] = name
                     member.type, member.linkname, member.size = tarfile.REGTYPE, "", file.size
                     source = again.extractfile(file)
@@ -158,10 +141,10 @@ def _hidden_file(tar: tarfile.TarFile, links: _Links, name: str) -> tarfile.TarI
 
 
 def _name(text: str) -> str:
-    parts = [part for part in text.split("/") if part not in ("", ".")]
-    if ".." in parts or len(text) > _LONGEST_NAME:
+    name = plain_name(text)
+    if ".." in name.split("/"):
         raise ValueError(f"the file name {text[:60]} is not allowed")
-    return "/".join(parts)
+    return name
 
 
 def _parents(name: str) -> Iterator[str]:

@@ -58,7 +58,8 @@ class GoPrograms:
             go("mod", "init", f"kit.local/{program}", cwd=source)
             go("get", "-modcacherw", f"{module}@{version}", cwd=source)
         else:  # in its module's own directory: only there does go build one that excludes or replaces others
-            found = json.loads(go("mod", "download", "-modcacherw", "-json", f"{module}@{version}", cwd=made))
+            # From a directory without go.mod, which go looks for in all above.
+            found = json.loads(go("mod", "download", "-modcacherw", "-json", f"{module}@{version}", cwd=Path("/")))
             source, what = made / "source" / f"{module}@{version}".replace("/", "_"), [f"./cmd/{program}"]
             if not source.is_dir():
                 shutil.copytree(found["Dir"], source)

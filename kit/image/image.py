@@ -7,13 +7,12 @@ import hashlib
 import json
 import os
 import platform
-import tarfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from kit.core.codec import UnreadableError, decode
 from kit.core.errors import UsageError
@@ -23,11 +22,11 @@ from kit.host import safe_fs
 from kit.host.cache_use import mark_used
 from kit.host.command import run
 from kit.host.durable import publish, read_record, write_record
-from kit.image.decompress import plain
-from kit.image.manifest import UnusableError, architectures
+from kit.host.tarball import local_name, members, plain_name, read_tarball
+from kit.image.decompress import decompressed, usable
+from kit.image.manifest import architectures
 from kit.image.peer_image import Builder, Environment, checked, taken_or_built
 from kit.image.recipe import SOURCE_DATE_EPOCH, Recipe, read_recipe
-from kit.image.tar_reader import DAMAGED
 from kit.image.tarball_copy import copy_tarball
 
 
@@ -107,19 +106,19 @@ class ImageCache:
     def from_tarball(self, path: Path) -> Image:
         """Return a root filesystem from a tarball with any compression that tar knows. No device node is unpacked. An
         ordinary user, who could unpack no other user's file either, gets a copy of its entries."""
-        stat = path.stat()
-        key = hashlib.sha256(f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:12]
+        key = hashlib.sha256(f"{path.resolve()} {safe_fs.identity(path)}".encode()).hexdigest()[:12]
 
         def copy(rootfs: Path, archive: Path) -> Environment:
             if os.geteuid() != 0:
                 copy_tarball(path, rootfs)
                 return {}
-            with safe_fs.scratch(rootfs.parent) as scratch:
+            with safe_fs.scratch(rootfs.parent) as scratch, usable(path):
                 top = scratch / "root"
                 top.mkdir()
                 top.chmod(0o755)  # as it stays, where the tarball does not name it: the scratch directory is private
-                options = ("--numeric-owner", *_without_devices(path))
-                safe_fs.unpack(path, top, what=f"unpacking {path}", options=options)
+                whole = decompressed(path, scratch / "whole.tar")
+                options = ("--numeric-owner", *_without_devices(whole))
+                safe_fs.unpack(whole, top, what=f"unpacking {path}", options=options)
                 if top.stat().st_mtime >= scratch.stat().st_mtime:  # nor says when it was made
                     os.utime(top, (0, int(SOURCE_DATE_EPOCH)))
                 _pack(top, rootfs)
@@ -258,27 +257,27 @@ def _pack(directory: Path, destination: Path) -> None:
 def unpack(image: Image, directory: Path) -> None:
     """Unpack the root filesystem into a plain directory, owners and attributes kept; device nodes left out."""
     directory.mkdir(parents=True)
-    options = (*_KEEP, *_without_devices(image.rootfs), "--exclude=./dev/*")
+    with usable(image.rootfs, f"run kit image rm {image.name}, then try again"):
+        options = (*_KEEP, *_without_devices(image.rootfs), "--exclude=./dev/*")
     safe_fs.unpack(image.rootfs, directory, what=f"unpacking image {image.name}", options=options)
 
 
+#: Their names are words of one command line.
+_MOST_DEVICES = 1000
+
+
 def _without_devices(tarball: Path) -> list[str]:
-    """Return tar's options that leave out device nodes, and hard links to them. tar itself says what is wrong with a
-    tarball that can't be read here."""
+    """Return tar's options that leave out device nodes, and hard links to them. Raises DAMAGED, also for a tarball that
+    is beyond the bounds."""
     devices: dict[str, str] = {}
-    with suppress(*DAMAGED, UnusableError), plain(tarball) as stream:
-        mode: Literal["r:", "r|"] = "r:" if stream.seekable() else "r|"  # without a read of each file, if possible
-        with tarfile.open(fileobj=stream, mode=mode) as tar:
-            for member in tar:
-                if member.ischr() or member.isblk() or (member.islnk() and _plain(member.linkname) in devices):
-                    devices[_plain(member.name)] = member.name
-                tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
+    with read_tarball(tarball) as tar:
+        for member in members(tar):
+            if member.ischr() or member.isblk() or (member.islnk() and plain_name(member.linkname) in devices):
+                devices[plain_name(member.name)] = local_name(member.name)
+                if len(devices) > _MOST_DEVICES:
+                    raise ValueError(f"it has more than {_MOST_DEVICES} device nodes")
     named = [f"--exclude={name}" for name in devices.values()]
     return ["--anchored", "--no-wildcards", *named, "--no-anchored", "--wildcards"] if named else []
-
-
-def _plain(name: str) -> str:
-    return "/".join(part for part in name.split("/") if part not in ("", "."))
 
 
 def _sha256(path: Path) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tarfile
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
 from kit.core.codec import UnreadableError
 from kit.core.errors import UsageError
-from kit.host.safe_fs import remove
+from kit.host.safe_fs import identity, remove
+from kit.host.tarball import DAMAGED, members, read_tarball
 from kit.image.decompress import Allowance, plain
 from kit.image.docker_archive import MARKER as DOCKER
 from kit.image.docker_archive import read_docker_archive, write_docker_archive
@@ -21,7 +21,6 @@ from kit.image.image_files import ImageFiles, files_size, image_files, unpack_la
 from kit.image.manifest import WRITE_AGAIN, Manifest, OtherMachineError, UnusableError
 from kit.image.oci_layout import MARKER as OCI
 from kit.image.oci_layout import read_oci_layout
-from kit.image.tar_reader import DAMAGED, BoundedEntry, members
 
 #: Directories of a root filesystem (Filesystem Hierarchy Standard): an archive that begins with one is no image.
 _ROOT = frozenset(
@@ -64,7 +63,7 @@ def has_layers(path: Path) -> bool:
 
 
 def _has_marker(stream: IO[bytes]) -> bool:
-    with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedEntry) as tar:
+    with read_tarball(stream) as tar:
         for member in members(tar, _LOOKED_AT):
             name = os.path.normpath(member.name)
             if name in (DOCKER, OCI):
@@ -79,8 +78,7 @@ def from_image_file(path: Path, name: str, cache: ImageCache) -> Image:
     what = path / "index.json" if path.is_dir() else path
     if not what.is_file():
         raise UsageError(f"{path}: index.json is missing", WRITE_AGAIN)
-    stat = what.stat()
-    said = f"{what.resolve()} {stat.st_size} {stat.st_mtime_ns} {name}"
+    said = f"{what.resolve()} {identity(what)} {name}"
     key = hashlib.sha256(said.encode()).hexdigest()[:12]
     shown = f"{path.name}:{name}" if name else path.name
     origin = f"{path}:{name}" if name else str(path)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from kit.core.regular import open_regular
+from kit.host.tarball import members, read_tarball
 from kit.image.decompress import Allowance, decompress, is_compressed
 from kit.image.manifest import LONGEST_JSON, Layer, UnusableError, hexadecimal
-from kit.image.tar_reader import BoundedEntry, members
 
 _MOST_MEMBERS = 50_000
 
@@ -90,11 +90,11 @@ def image_files(path: Path, scratch: Path, allowance: Allowance) -> Iterator[Ima
     if path.is_dir():
         yield _Directory(path)
         return
-    if is_compressed(path):  # a tarball that is read in any order
+    if is_compressed(path):  # its tarball is read in any order
         unpacked = scratch / "outer.tar"
         decompress(path, unpacked, allowance)
         path = unpacked
-    with tarfile.open(path, "r:", tarinfo=BoundedEntry) as tar:
+    with read_tarball(path) as tar:
         yield _Archive(tar)
 
 

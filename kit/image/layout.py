@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 from kit.core.errors import UsageError
+from kit.host.tarball import members, plain_name, read_tarball
 
 #: Paths of the build tree, the inputs, and the probe with its socket, in an arm with its own root filesystem.
 TREE = "/build"
@@ -17,12 +17,11 @@ DIRECTORIES = (TREE, INPUTS, CONTROL, "/dev", "/proc", "/sys", "/etc")
 
 def check_layout(rootfs: Path, name: str) -> None:
     """Raises UsageError if one of the directories is not a directory in the tarball: it could lead anywhere."""
-    with tarfile.open(rootfs) as tar:
-        for member in tar:
-            path = "/" + member.name.removeprefix("./").rstrip("/")
+    with read_tarball(rootfs) as tar:
+        for member in members(tar):
+            path = f"/{plain_name(member.name)}"
             if path in DIRECTORIES and not member.isdir():
                 raise misplaced(path, name, member.issym())
-            tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
 
 
 def misplaced(directory: str, image: str, symlink: bool) -> UsageError:

@@ -6,11 +6,11 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tarfile import TarError
 
 from kit.core.codec import Whole
 from kit.core.errors import RunError
 from kit.host.remote_cache import Peer, from_peers
+from kit.host.tarball import DAMAGED
 from kit.image.layout import check_layout
 
 Environment = Mapping[str, str]
@@ -76,7 +76,7 @@ def _taken(
     peer.bring(f"{entry}/rootfs.tar", rootfs, record.size, record.digest, tell)
     try:
         check_layout(rootfs, name)
-    except TarError as error:
+    except DAMAGED as error:
         raise RunError(f"{entry}/rootfs.tar is not a tarball: {error}") from None
     if record.layers:
         peer.bring(f"{entry}/archive.tar", archive, record.layers_size, record.layers, tell)

@@ -17,6 +17,9 @@ _TOOLS = {"cargo": "cargo", "cc": "gcc", "cmake": "cmake", "make": "make", "perl
 #: Older ones can't read the registry's index without Git.
 _OLDEST = (1, 68)
 _NEWER = f"install Rust {'.'.join(map(str, _OLDEST))} or later: Debian 13 has it, as cargo, and so has rustup"
+#: rustup obeys the rust-toolchain.toml, and cargo the .cargo/config.toml, of its directory and of all above: only those
+#: of this one are surely root's.
+_TOP = Path("/")
 #: These say where crates and the user's Rust are.
 _THEIRS = ("CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
@@ -35,13 +38,13 @@ class RustPrograms:
         with scratch(directory.parent) as made:
             theirs = {name: os.environ[name] for name in _THEIRS if name in os.environ}
             environment = {**theirs, "CARGO_PROFILE_RELEASE_STRIP": "symbols", "CARGO_TARGET_DIR": str(made / "target")}
-            _check(environment, made)
+            _check(environment)
             for package in self.packages:
                 crate, _, rest = package.partition("/")
                 program, _, version = rest.partition("@")
                 words = ["cargo", "install", "--locked", "--no-track", "--root", str(made), "--bin", program]
                 try:
-                    run([*together, *words, f"{crate}@{version}"], env=environment, cwd=made)
+                    run([*together, *words, f"{crate}@{version}"], env=environment, cwd=_TOP)
                 except CommandError as error:
                     raise RunError(f"building {package} failed: {explain(error.said)}", _fix(error.said)) from None
                 (made / "bin" / program).rename(directory / program)
@@ -52,7 +55,7 @@ def missing_tools() -> list[str]:
     return [tool for tool in _TOOLS if not which(tool)]
 
 
-def _check(environment: dict[str, str], directory: Path) -> None:
+def _check(environment: dict[str, str]) -> None:
     missing = missing_tools()
     if missing:
         packages = " ".join(_TOOLS.values())
@@ -60,7 +63,7 @@ def _check(environment: dict[str, str], directory: Path) -> None:
             f"building a program in Rust needs {', '.join(missing)}",
             f"install them (Debian 13 or later), or take cargo from rustup: {install_fix(packages)}",
         )
-    said = run(["cargo", "--version"], env=environment, cwd=directory)
+    said = run(["cargo", "--version"], env=environment, cwd=_TOP)
     found = re.search(r"(\d+)\.(\d+)", said)
     if not found or tuple(map(int, found.groups())) < _OLDEST:
         raise MachineError(f"{said.strip()} is too old for programs in Rust", _NEWER)

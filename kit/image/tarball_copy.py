@@ -5,11 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kit.core.errors import UsageError
-from kit.image.decompress import Allowance, decompress
+from kit.image.decompress import decompressed, usable
 from kit.image.flatten import flatten
-from kit.image.manifest import UnusableError
-from kit.image.tar_reader import DAMAGED
 
 
 def copy_tarball(path: Path, rootfs: Path) -> None:
@@ -17,14 +14,7 @@ def copy_tarball(path: Path, rootfs: Path) -> None:
     UsageError."""
     whole = rootfs.with_name("whole.tar")
     try:
-        decompress(path, whole, Allowance.of(path.stat().st_size))
-        flatten([whole], rootfs)
-    except UnusableError as error:
-        raise UsageError(f"{path}: {error.reason}", error.fix) from None
-    except DAMAGED as error:
-        reason = str(error) or type(error).__name__
-        raise UsageError(
-            f"{path}: damaged or unsupported: {reason}", "pack the root filesystem again, with tar"
-        ) from None
+        with usable(path):
+            flatten([decompressed(path, whole)], rootfs)
     finally:
         whole.unlink(missing_ok=True)

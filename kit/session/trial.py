@@ -18,6 +18,7 @@ from kit.filesystem import BackingOptions
 from kit.filesystem.backing import GIB
 from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
+from kit.host.tarball import write_tarball
 from kit.image import Image, ImageCache
 from kit.image.layout import CONTROL, TREE
 from kit.model.arm import Arm, arms_of
@@ -121,7 +122,7 @@ def _tiny_image(lease: MachineLease) -> Image:
     """Make a root filesystem that contains only the directories over which engines mount."""
 
     def build(rootfs: Path, archive: Path) -> dict[str, str]:
-        with tarfile.open(rootfs, "w") as tar:
+        with write_tarball(rootfs) as tar:
             for name in ("dev", "etc", "proc", "sys", "tmp", TREE.lstrip("/")):
                 entry = tarfile.TarInfo(f"./{name}")
                 entry.type, entry.mode = tarfile.DIRTYPE, 0o755

@@ -126,7 +126,7 @@ def test_it_is_configured_and_compiled(tree: KernelTree) -> None:
     assert "CONFIG_NET=y\n" in config and 'CONFIG_LOCALVERSION="-kit-0123"\n' in config
     with tree.compiling(1) as lines:
         said = lines.read().decode()
-    assert "  CC      mm/mmap.o\n" in said and tree.product.is_file()
+    assert "  CC      mm/mmap.o\n" in said and (tree.path / "linux").is_file()
 
 
 def test_an_option_that_did_not_come_to_be_is_named(tree: KernelTree) -> None:

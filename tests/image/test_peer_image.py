@@ -132,9 +132,9 @@ def test_what_a_peer_gave_is_looked_through_once(
 ) -> None:
     opened: list[Path] = []
 
-    def counting(path: Path) -> tarfile.TarFile:
+    def counting(path: Path, mode: str, **keywords: Any) -> tarfile.TarFile:
         opened.append(path)
-        return tarfile.TarFile.open(path)
+        return tarfile.TarFile.open(path, **keywords)
 
     monkeypatch.setattr(tarfile, "open", counting)
     assert ImageCache(tmp_path / "ours").from_recipe("smoke").digest == of_recipe.digest

@@ -29,7 +29,7 @@ from kit.model.arm import Arm
 #: Names of images, in a form that no tool looks for in a registry: the base with the timer, and a step's. With a tag:
 #: BuildKit leaves out "latest" where it looks for an image, and adds it where it names one.
 _BASE, _STEP = "localhost/kit-base:0", "localhost/kit-step"
-#: The file of the build context that changes with +cache=changed.
+#: The file that the build context gets with +cache=changed.
 _CHANGED = ".kit-changed"
 
 

@@ -15,6 +15,7 @@ from kit.engines.builds.dockerfile import Chain
 from kit.engines.builds.output import BuildOutput
 from kit.engines.builds.tool import BuildFiles, BuildTool
 from kit.engines.sandbox import Invocation
+from kit.host.safe_fs import new_file
 from kit.probe import Probe, Timing
 from kit.probe.client import COUNTS, parse_answer
 
@@ -131,15 +132,15 @@ class BuildProbe(Probe):
         alive: Callable[[], str],
         change: Path | None,
     ) -> None:
-        """Build these steps, then return to the present state: all of them are in the cache. ``change``: a file of the
-        build context that then gets a new content; the steps so far are built again. Raises RunError, TimedOut."""
+        """Build these steps, then return to the present state: all of them are in the cache. ``change``: a new file of
+        the build context, made then; the steps so far are built again. Raises RunError, TimedOut."""
         before, chain = list(self._steps), self._chain
         for step in commands:
             self._build(step, deadline, alive)
         if change is None:
             self._steps, self._chain = before, chain
         else:
-            change.write_text(f"{self._name}\n")
+            new_file(change.parent, change.name, f"{self._name}\n".encode())
             self._steps, self._chain = [], self._base
             for step in before:
                 self._build(step, deadline, alive)

@@ -1,13 +1,14 @@
-"""Removes, unpacks, copies and lists files below a directory to which others could write. All work uses descriptors of
-directories, so no symlink leads outside, and no mount is crossed."""
+"""Removes, unpacks, writes, copies and lists files below a directory to which others could write. All work uses
+descriptors of directories, so no symlink leads outside, and no mount is crossed."""
 
 from kit.host.safe_fs.attributes import TAR_ATTRIBUTES, Attributes, read_attributes, write_attributes
 from kit.host.safe_fs.copy import copy_file, plain_files
 from kit.host.safe_fs.dir_walker import DirWalker, open_directory
-from kit.host.safe_fs.listing import Mark, marks
-from kit.host.safe_fs.members import Members, Owned, empty_file
+from kit.host.safe_fs.listing import Mark, identity, marks
+from kit.host.safe_fs.members import Members, Owned
 from kit.host.safe_fs.remove import remove, remove_at
 from kit.host.safe_fs.scratch import remove_abandoned, scratch
+from kit.host.safe_fs.tree import copy_directory, is_directory, new_file, open_file, write_new
 from kit.host.safe_fs.trusted import open_real, open_trusted
 from kit.host.safe_fs.unpack import unpack
 
@@ -18,10 +19,14 @@ __all__ = [
     "Mark",
     "Members",
     "Owned",
+    "copy_directory",
     "copy_file",
-    "empty_file",
+    "identity",
+    "is_directory",
     "marks",
+    "new_file",
     "open_directory",
+    "open_file",
     "open_real",
     "open_trusted",
     "plain_files",
@@ -32,4 +37,5 @@ __all__ = [
     "scratch",
     "unpack",
     "write_attributes",
+    "write_new",
 ]

@@ -15,9 +15,10 @@ from typing import IO
 from kit.core.errors import RunError
 from kit.host.safe_fs.attributes import CAPABILITY, is_policys
 from kit.host.safe_fs.dir_walker import DirWalker
+from kit.host.safe_fs.tree import NEW, write_new
+from kit.host.tarball import local_name, members, plain_name, read_tarball
 
 _XATTR = "SCHILY.xattr."
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,12 @@ class Members:
     def __init__(self, archive: Path) -> None:
         self._archive = archive
         self._begin: dict[str, int] = {}
-        with tarfile.open(archive, "r:") as tar:
-            for member in tar:
-                self._begin[_plain(member.name)] = member.offset
-                tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
+        with read_tarball(archive) as tar:
+            for member in members(tar):
+                self._begin[plain_name(local_name(member.name))] = member.offset
 
     def __enter__(self) -> Members:
-        self._tar = tarfile.open(self._archive, "r:")
+        self._tar = read_tarball(self._archive)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -61,12 +61,12 @@ class Members:
         member = self._read(name)
         last = name.rpartition("/")[2]
         if member.islnk():
-            *above, source = _plain(member.linkname).split("/")
+            *above, source = plain_name(local_name(member.linkname)).split("/")
             links.go(above)
             os.link(source, last, src_dir_fd=links.descriptor, dst_dir_fd=at.descriptor, follow_symlinks=False)
             return
         if member.issym():
-            os.symlink(member.linkname, last, dir_fd=at.descriptor)
+            os.symlink(local_name(member.linkname), last, dir_fd=at.descriptor)
         elif member.isreg():
             self._write(member, last, at)
         else:
@@ -76,18 +76,18 @@ class Members:
     def make_empty(self, name: str, at: DirWalker, owned: Owned) -> None:
         """Create a file that is not in the archive. Raises OSError."""
         last = name.rpartition("/")[2]
-        empty_file(at, last)
+        write_new(at, last)
         self._dress(None, last, at, owned)
 
     def _read(self, name: str) -> tarfile.TarInfo:
         assert self._tar.fileobj
         self._tar.fileobj.seek(self.position(name))
-        return tarfile.TarInfo.fromtarfile(self._tar)
+        return self._tar.tarinfo.fromtarfile(self._tar)
 
     def _write(self, member: tarfile.TarInfo, name: str, at: DirWalker) -> None:
         source = self._tar.extractfile(member)
         assert source
-        with open(os.open(name, _NEW, 0o600, dir_fd=at.descriptor), "wb", buffering=0) as target:
+        with open(os.open(name, NEW, 0o600, dir_fd=at.descriptor), "wb", buffering=0) as target:
             parts: Sequence[tuple[int, int]] = member.sparse or ((0, member.size),)  # type: ignore[assignment]
             for start, length in parts:
                 source.seek(start)
@@ -111,17 +111,6 @@ class Members:
         if member:
             moment = int(Decimal(headers.get("mtime", member.mtime)) * 10**9)
             os.utime(path, ns=(moment, moment), follow_symlinks=False)
-
-
-def empty_file(at: DirWalker, name: str) -> None:
-    """Create an empty file under an unused name. Raises OSError."""
-    descriptor = os.open(name, _NEW, 0o644, dir_fd=at.descriptor)
-    os.fchmod(descriptor, 0o644)  # whatever the umask is
-    os.close(descriptor)
-
-
-def _plain(name: str) -> str:
-    return "/".join(part for part in name.split("/") if part not in ("", "."))
 
 
 def _copy(source: IO[bytes], target: IO[bytes], length: int) -> None:

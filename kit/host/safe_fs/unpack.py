@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from kit.core.errors import RunError
 from kit.host.command import run
 from kit.host.interrupt import interruptible
 from kit.host.safe_fs.dir_walker import open_directory
+from kit.host.tarball import local_name, members, plain_name, read_tarball
 
 _OTHER_IMAGE = "use an image, or sources, without it"
 
@@ -43,16 +43,15 @@ def _detour(archive: Path, top: int) -> str:
         if not any(True for _ in entries):
             return ""
     plain = {""}
-    with tarfile.open(archive) as tar:
-        for member in tar:
+    with read_tarball(archive) as tar:
+        for member in members(tar):
             for name in (member.name, member.linkname if member.islnk() else ""):
-                above = [part for part in name.split("/") if part not in ("", ".")][:-1]
+                above = plain_name(local_name(name)).split("/")[:-1]
                 for depth in range(len(above)):
                     path = "/".join(above[: depth + 1])
                     if path not in plain and _is_symlink(path, top):
                         return path
                     plain.add(path)
-            tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
     return ""
 
 

@@ -18,6 +18,7 @@ from kit.guest.machine import COPY, READ, WRITE
 from kit.guest.python import python_disk
 from kit.host.command import run
 from kit.host.mounts import mount_of
+from kit.host.safe_fs import identity, new_file
 from kit.image import unpack
 from kit.model.arm import engines_of
 from kit.model.drivers import kernel_modules
@@ -44,9 +45,8 @@ def guest_disks(
     def fill_root(scratch: Path) -> Path:
         root = scratch / "root"
         unpack(image, root)
-        (root / "kit-init").write_bytes(init)
-        (root / "kit-init").chmod(0o755)
-        (root / "kit-modules").write_text(drivers)
+        new_file(root, "kit-init", init, 0o755)
+        new_file(root, "kit-modules", drivers.encode())
         return root
 
     key = hashlib.sha256(image.digest.encode() + init + drivers.encode()).hexdigest()[:16]
@@ -55,9 +55,7 @@ def guest_disks(
     disks = [Disk(root, COPY), Disk(python_disk(where, tell), READ), Disk(inputs, COPY)]
     modules = machine.modules()
     if modules:
-        facts = [f"{path.name} {path.lstat().st_size} {path.lstat().st_mtime_ns}" for path in sorted(modules.iterdir())]
-        key = hashlib.sha256(f"{modules} {facts}".encode()).hexdigest()[:16]
-        disks.append(Disk(cached_disk(where, "modules", key, lambda scratch: modules, 0, tell), READ))
+        disks.append(Disk(cached_disk(where, "modules", modules_key(modules), lambda scratch: modules, 0, tell), READ))
     free = shutil.disk_usage(directory).free
     if free < _ROOM:
         raise MachineError(
@@ -69,6 +67,11 @@ def guest_disks(
     (data / "data/job.json").write_text(job_text(job, lease.paths.cache))
     make_disk(data, directory / "data.img", "kit-data", 4 * (job.session.request.size or DEFAULT_SIZE))
     return [*disks, Disk(directory / "data.img", WRITE)]
+
+
+def modules_key(modules: Path) -> str:
+    """Return the key of the disk with a directory of kernel modules."""
+    return hashlib.sha256(f"{modules} {identity(modules)}".encode()).hexdigest()[:16]
 
 
 def job_text(job: GuestJob, cache: Path) -> str:

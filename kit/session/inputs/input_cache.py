@@ -101,5 +101,6 @@ class InputCache:
 def _unpacked(tarball: Path) -> Path:
     directory = tarball.with_name("directory")
     directory.mkdir()
+    directory.chmod(0o755)  # whatever the umask is: users of scenarios go there
     unpack(tarball, directory, what="unpacking an input")
     return directory

@@ -6,21 +6,26 @@ import fnmatch
 import hashlib
 import stat
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from kit.core.errors import RunError, UsageError
+from kit.core.errors import RunError
 from kit.host.command import reading, writing
+from kit.host.tarball import members, plain_name, read_tarball, write_tarball
+from kit.image.decompress import plain, usable
 from kit.model.scenario import Input
 
+#: Their names are kept.
+_MOST_DEVICES = 10_000
 PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2")
 
 
 def repack(source: Path, target: Path, item: Input) -> str:
     """Write the filtered content as a tarball with numeric owners 0:0, without device nodes and setuid bits. Returns
-    the digest of the uncompressed tar."""
+    the digest of the uncompressed tar. Raises UsageError for a damaged tarball, and for content beyond the bounds."""
     if source.is_dir():
         item = replace(item, strip=0)  # a tarball's one top directory is stripped from its names
     packer = ["cat"] if item.into != "inputs" else ["zstd", "-q", "-T0", "-3", "-c"]
@@ -28,15 +33,14 @@ def repack(source: Path, target: Path, item: Input) -> str:
     what = f"repacking {source}"
     try:
         with (
+            usable(source, "check the file"),
             target.open("wb") as output,
-            reading(_reader(source), what) as read,
+            _archive(source, what) as read,
             writing(packer, output, what) as pack,
         ):
             _filter(read, _Tee(pack, digest.update), item)
             while read.read(1 << 20):
                 pass  # the padding after the archive's end
-    except tarfile.TarError as error:
-        raise UsageError(f"{source} is not a usable tarball: {error}", "check the file") from None
     except RunError as error:
         raise RunError(
             error.message, "check the free space of the cache, and whether the tarball is complete"
@@ -44,19 +48,20 @@ def repack(source: Path, target: Path, item: Input) -> str:
     return digest.hexdigest()
 
 
-def _reader(source: Path) -> list[str]:
-    """Return the command that writes a directory, a tarball's content, or a single file as an archive."""
+@contextmanager
+def _archive(source: Path, what: str) -> Iterator[IO[bytes]]:
+    """Yield a directory, a tarball's content, or a single file as an archive. A sparse file keeps its holes, which are
+    bounded, until it is written."""
     if source.is_dir():
-        return ["tar", "--sort=name", "-C", str(source), "-cf", "-", "."]
-    if source.name.endswith(PACKED):
-        return _decompress(source)
-    return ["tar", "-C", str(source.parent), "-cf", "-", f"./{source.name}"]
-
-
-def _decompress(path: Path) -> list[str]:
-    tools = {"gz": "gzip", "tgz": "gzip", "xz": "xz", "zst": "zstd", "bz2": "bzip2"}
-    tool = tools.get(path.name.rsplit(".", 1)[-1])
-    return [tool, "-dc", str(path)] if tool else ["cat", str(path)]
+        words = ["tar", "--sparse", "--sort=name", "-C", str(source), "-cf", "-", "."]
+    elif source.name.endswith(PACKED):
+        with plain(source) as content:
+            yield content
+        return
+    else:
+        words = ["tar", "--sparse", "-C", str(source.parent), "-cf", "-", f"./{source.name}"]
+    with reading(words, what) as content:
+        yield content
 
 
 class _Tee:
@@ -72,12 +77,9 @@ class _Tee:
 
 
 def _filter(source: IO[bytes], target: _Tee, item: Input) -> None:
-    with (
-        tarfile.open(fileobj=source, mode="r|") as reader,
-        tarfile.open(fileobj=target, mode="w|", format=tarfile.GNU_FORMAT) as writer,  # type: ignore[call-overload]
-    ):
+    with read_tarball(source) as reader, write_tarball(target, tarfile.GNU_FORMAT) as writer:
         devices: set[str] = set()
-        for member in reader:
+        for member in members(reader):
             path = _strip(member.name, item.strip)
             if not path or (not member.isdir() and excluded(path, item.exclude)):
                 continue
@@ -86,8 +88,14 @@ def _filter(source: IO[bytes], target: _Tee, item: Input) -> None:
                 member.linkname = _strip(member.linkname, item.strip)
             if member.ischr() or member.isblk() or (member.islnk() and member.linkname in devices):
                 devices.add(path)
+                if len(devices) > _MOST_DEVICES:
+                    raise ValueError(f"it has more than {_MOST_DEVICES} device nodes")
                 continue
+            if member.isreg():
+                member.type = tarfile.REGTYPE  # a sparse one is written whole
             member.mode &= ~(stat.S_ISUID | stat.S_ISGID)  # the files belong to root after unpacking
+            if item.into == "directory":  # that other users of an arm read, whatever the umask was that made it
+                member.mode |= (member.mode & 0o500) >> 3 | (member.mode & 0o500) >> 6
             member.uid = member.gid = 0
             member.uname = member.gname = ""
             member.pax_headers = {}
@@ -95,7 +103,7 @@ def _filter(source: IO[bytes], target: _Tee, item: Input) -> None:
 
 
 def _strip(name: str, parts: int) -> str:
-    return "/".join([part for part in name.split("/") if part not in ("", ".")][parts:])
+    return "/".join(plain_name(name).split("/")[parts:])
 
 
 def excluded(path: str, patterns: tuple[str, ...]) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 from kit.core.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.host.command import run
 from kit.host.git import git
+from kit.host.safe_fs import identity
 from kit.image.debian_package import extract_sources
 from kit.model.scenario import Input
 from kit.session.inputs.input_cache import InputCache, PreparedInput
@@ -37,7 +36,7 @@ def prepare_input(
 
 
 def _identify(source: str) -> str:
-    """Return what changes whenever the input's content may change: a package's version, a file's size and time."""
+    """Return what changes whenever the input's content may change: a package's version, what identifies a tree."""
     if source.startswith("deb:"):
         return f"{source} {_package_version(source)}".rstrip()
     if _AT_COMMIT.fullmatch(source):
@@ -45,19 +44,13 @@ def _identify(source: str) -> str:
     if source.startswith("git:"):
         return f"{source} {_commit(source.removeprefix('git:'))}"
     path = Path(source)
-    if path.is_dir():
-        digest = hashlib.sha256()
-        for directory, names, files in os.walk(path):
-            names.sort()
-            for name in sorted(files):
-                stat = os.lstat(os.path.join(directory, name))
-                digest.update(f"{directory}/{name} {stat.st_size} {stat.st_mtime_ns} {stat.st_mode}\n".encode())
-        return f"{path.resolve()} {digest.hexdigest()}"
-    if path.is_file():
-        stat = path.stat()
-        return f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
-    hint = "give a directory, a tarball, a file, deb:PACKAGE#SUITE or git:URL#BRANCH"
-    raise UsageError(f"unknown source '{source}'", hint)
+    if not path.is_dir() and not path.is_file():
+        hint = "give a directory, a tarball, a file, deb:PACKAGE#SUITE or git:URL#BRANCH"
+        raise UsageError(f"unknown source '{source}'", hint)
+    try:
+        return f"{path.resolve()} {identity(path)}"
+    except OSError as error:
+        raise UsageError(f"{error.filename or source}: {error.strerror}", "give a source that you may read") from None
 
 
 def _commit(address: str) -> str:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from kit.image import tar_reader
-from kit.image.tar_reader import BoundedEntry, members
+from kit.host import tarball as door
+from kit.host.tarball import members, read_tarball
 from tests.image_archives import tarball
 
 
 def read(data: bytes, most: int = 100) -> list[str]:
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:", tarinfo=BoundedEntry) as tar:
+    with read_tarball(io.BytesIO(data)) as tar:
         return [member.name for member in members(tar, most)]
 
 
@@ -60,11 +60,11 @@ def test_sparse_files_are_whole_and_their_maps_have_an_end(
     ]
     subprocess.run(words, check=True)
     assert (tmp_path / "x.tar").stat().st_size < len(content)
-    with tarfile.open(tmp_path / "x.tar", "r:", tarinfo=BoundedEntry) as tar:
+    with read_tarball(tmp_path / "x.tar") as tar:
         (member,) = members(tar, 10)
         source = tar.extractfile(member)
         assert source and source.read() == content
-    monkeypatch.setattr(tar_reader, "_MOST_MAP", 1)
+    monkeypatch.setattr(door, "_MOST_MAP", 1)
     if form[-1] in ("gnu", "--sparse-version=1.0"):  # the others' maps lie in a header
         with pytest.raises(tarfile.ReadError, match="a sparse file has too many parts"):
             read((tmp_path / "x.tar").read_bytes())
