@@ -120,7 +120,7 @@ def usable(path: Path, fix: str = "pack the root filesystem again, with tar") ->
     try:
         yield
     except UnusableError as error:
-        raise UsageError(f"{path}: {error.reason}", error.fix) from None
+        raise UsageError(f"{path}: {error.reason}", fix) from None
     except DAMAGED as error:
         reason = str(error) or type(error).__name__
         raise UsageError(f"{path}: damaged or unsupported: {reason}", fix) from None

@@ -194,3 +194,16 @@ def test_a_reporter_is_no_part_of_the_next_step(build: Callable[[str], BuildProb
     assert made.report() == reported
     run(made)
     assert (tmp_path / "Dockerfile.3").read_text().startswith("FROM step:1\n")
+
+
+def test_a_changed_file_is_new_in_the_sources(build: Callable[[str], BuildProbe], tmp_path: Path) -> None:
+    sources, host = tmp_path / "sources", tmp_path / "host"
+    sources.mkdir()
+    host.write_text("of the host")
+    build("step true").rehearse([], None, lambda: "", sources / ".kit-changed")
+    assert (sources / ".kit-changed").read_text() == "step\n"
+    (sources / ".kit-changed").unlink()
+    (sources / ".kit-changed").symlink_to(host)
+    with pytest.raises(RunError, match=r"\.kit-changed exists already"):
+        build("step true").rehearse([], None, lambda: "", sources / ".kit-changed")
+    assert host.read_text() == "of the host"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tarfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,52 @@ def test_an_error_quotes_make(tree: KernelTree) -> None:
     (tree.path / "mm/mmap.c").unlink()
     with pytest.raises(RunError, match=r"compiling the kernel failed: .*mmap"), tree.compiling(1) as lines:
         lines.read()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    """A directory of the host's that nothing may touch, or look into."""
+    path = tmp_path / "host"
+    path.mkdir()
+    (path / "file").write_text(diff(hunk(3, "of the host")))
+    return path
+
+
+def test_a_patch_that_is_a_link_is_not_read(tree: KernelTree, host: Path) -> None:
+    (given(tree) / "a.patch").unlink()
+    (given(tree) / "a.patch").symlink_to(host / "file")
+    with pytest.raises(RunError, match=r"patches/a\.patch can't be used"):
+        tree.patch(given(tree))
+    assert mmap(tree)[3] == "line 3"
+
+
+def test_parts_are_copied_through_no_link_of_theirs(tree: KernelTree, host: Path) -> None:
+    (given(tree) / "fs/aufs/link").symlink_to(host / "file")
+    tree.patch(given(tree))
+    assert (tree.path / "fs/aufs/link").is_symlink()
+    shutil.move(given(tree) / "fs", given(tree) / "moved")
+    (given(tree) / "fs").symlink_to(host)
+    with pytest.raises(RunError, match="patches/fs can't be used"):
+        tree.patch(given(tree))
+    assert not (tree.path / "fs/file").exists()
+
+
+def test_parts_are_copied_through_no_link_of_the_tree(tree: KernelTree, host: Path) -> None:
+    (tree.path / "fs").symlink_to(host)
+    with pytest.raises(RunError, match="linux/fs can't be used"):
+        tree.patch(given(tree))
+    assert [path.name for path in host.iterdir()] == ["file"]
+
+
+def test_what_is_written_and_saved_beside_the_tree_follows_no_link_of_a_patchs_makefile(
+    tree: KernelTree, host: Path
+) -> None:
+    (tree.directory / "wanted").symlink_to(host / "file")
+    with pytest.raises(RunError, match="made/wanted exists already"):
+        tree.configure("-kit-0123")
+    built = replace(tree, kind="qemu")
+    (tree.path / "arch/x86/boot").mkdir(parents=True)
+    (tree.path / "arch/x86/boot/bzImage").symlink_to(host / "file")
+    with pytest.raises(RunError, match="boot/bzImage can't be used"):
+        built.save(tree.directory / "kernel")
+    assert (host / "file").read_text() == diff(hunk(3, "of the host"))

@@ -1,15 +1,20 @@
 """The cache of images: each is made once, whoever else wants it."""
 
+import gzip
+import os
 import tarfile
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from kit.core.errors import UsageError
 from kit.host.command import run
 from kit.image import Image, ImageCache
+from tests.image_archives import tarball
 
 
 def write_root(rootfs: Path) -> dict[str, str]:
@@ -103,3 +108,63 @@ def test_the_same_files_have_one_digest_wherever_they_were_unpacked(tmp_path: Pa
         (root / "bin/sh").chmod(0o700)
         assert ImageCache(tmp_path / f"cache-{copy}").from_directory(root).digest != again.digest
     assert found[0] == found[1]
+
+
+def a_sparse_file(top: Path) -> Path:
+    with (top / "holes").open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    run(["tar", "--sparse", "-C", top, "-cf", top / "root.tar", "holes"])
+    return top / "root.tar"
+
+
+def a_long_header(top: Path) -> Path:
+    member = tarfile.TarInfo("x")
+    member.type, member.size = tarfile.GNUTYPE_LONGNAME, 2 << 20
+    with gzip.open(top / "root.tar.gz", "wb") as file:
+        file.write(member.tobuf(tarfile.GNU_FORMAT) + b"a" * (2 << 20) + tarball({"y": b""}))
+    return top / "root.tar.gz"
+
+
+def much_of_little(top: Path) -> Path:
+    with gzip.open(top / "root.tar.gz", "wb") as file:
+        file.write(tarball({"y": b""}) + bytes(5 << 20))
+    return top / "root.tar.gz"
+
+
+def many_devices(top: Path) -> Path:
+    with tarfile.open(top / "root.tar", "w") as tar:
+        for number in range(1001):
+            member = tarfile.TarInfo(f"dev/{number}")
+            member.type = tarfile.CHRTYPE
+            tar.addfile(member)
+    return top / "root.tar"
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (a_sparse_file, "more than 1 GiB of holes"),
+        (a_long_header, "a header has 2097152 bytes"),
+        (much_of_little, "it decompresses to more than"),
+        (many_devices, "more than 1000 device nodes"),
+    ],
+)
+def test_a_root_filesystem_beyond_the_bounds_takes_no_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], Path], reason: str
+) -> None:
+    monkeypatch.setattr("kit.image.decompress._LEAST", 4 << 20)
+    path = make(tmp_path)
+    with pytest.raises(UsageError, match=reason) as caught:
+        ImageCache(tmp_path / "cache").from_tarball(path)
+    assert caught.value.message.startswith(f"{path}: ") and "\n" not in caught.value.message
+    assert not list((tmp_path / "cache/images").iterdir())
+
+
+def test_a_tarball_of_equal_size_and_time_is_another_image(tmp_path: Path) -> None:
+    path = tmp_path / "root.tar"
+    found = []
+    for data in (b"one", b"two"):
+        path.write_bytes(tarball({"usr": data}))
+        os.utime(path, (1, 1))
+        found.append(ImageCache(tmp_path / "cache").from_tarball(path).digest)
+    assert found[0] != found[1]

@@ -20,6 +20,15 @@ mkdir -p "$2/bin" "$CARGO_TARGET_DIR"
 echo "echo $*; pwd" > "$2/bin/prints"
 """
 
+#: Fails where a directory, from the current one up, has the file.
+LOOKS_UP = """\
+directory=$PWD
+while [ "$directory" ]; do
+    [ -e "$directory/rust-toolchain.toml" ] && exit 9
+    directory=${directory%/*}
+done
+"""
+
 
 def cargo(path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set a PATH with a cargo that answers as the real one does, and the other tools."""
@@ -56,6 +65,16 @@ def test_a_program_is_built_beside_others_and_nothing_else_is_left(
     assert {path.name for path in tmp_path.iterdir()} == {"bin", "programs"}
     done = subprocess.run(["sh", tmp_path / "programs/prints"], capture_output=True, text=True, check=True)
     assert "--bin prints nothing@1.0.0" in done.stdout
+
+
+def test_no_file_above_the_cache_names_the_toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As rustup and cargo look for theirs, in the current directory and all above it."""
+    cargo(tmp_path / "bin", LOOKS_UP + BUILDS, monkeypatch)
+    (tmp_path / "rust-toolchain.toml").write_text("")
+    (tmp_path / "cache/programs").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    PROGRAMS.build(tmp_path / "cache/programs", ())
+    assert (tmp_path / "cache/programs/prints").exists()
 
 
 @pytest.mark.parametrize(
