@@ -1,14 +1,21 @@
-"""A user's Git repository: its revisions and its commits."""
+"""A user's Git repository: its revisions and its commits.
+
+Git works in a repository of the kit's own, which borrows the objects of the user's: the configuration of a repository
+names programs that Git runs, and its attributes leave out files of a commit. Only the branches are read from the user's
+repository itself, by git upload-pack, which obeys neither (git-upload-pack(1), SECURITY)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.errors import RunError, UsageError
 from kit.host.command import run
+from kit.host.safe_fs import scratch
 
 
 @dataclass(frozen=True)
@@ -23,11 +30,85 @@ class Commit:
     subject: str
 
 
-def git(directory: str, *words: str | Path) -> str:
-    """Return the output of a command on a user's repository. Git refuses others' repositories to root, unless it knows
-    the user behind sudo. Raises RunError."""
+#: By these attributes in a commit, git archive leaves out files, replaces words in them, or runs a program for them.
+_WHOLE = "* -export-ignore -export-subst -filter\n"
+#: No configuration or other setting of the machine's or the user's changes what a commit contains.
+_PLAIN = {
+    "GIT_ATTR_NOSYSTEM": "1", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_NO_REPLACE_OBJECTS": "1", "XDG_CONFIG_HOME": os.devnull,
+}  # fmt: skip
+#: Names that a note has at most.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class _View:
+    """The kit's own repository. ``place``: a user's directory; ``top``: of its repository."""
+
+    directory: Path
+    place: Path
+    top: Path
+
+    def git(self, *words: str | Path, **env: str) -> str:
+        """Return the output of a command at the user's directory. Raises RunError."""
+        tree = {"GIT_WORK_TREE": str(self.top)} if (self.top / ".git").exists() else {}
+        env = {**_PLAIN, "GIT_DIR": str(self.directory), **tree, **env}
+        return run(["git", "-C", self.place, *words], env=env, what=f"git of {self.place}")
+
+
+@contextmanager
+def _viewed(directory: str) -> Iterator[_View]:
+    """Yield a view of the repository that contains a directory. Git refuses others' repositories to root, unless it
+    knows the user behind sudo. Raises RunError."""
+    place = Path(directory).absolute()
+    top = next((path for path in (place, *place.parents) if _is_repository(path)), None)
+    if top is None:
+        raise RunError(f"git of {directory} failed: not a git repository", "name a directory of a Git repository")
     owner = {"SUDO_UID": os.environ["SUDO_UID"]} if "SUDO_UID" in os.environ else {}
-    return run(["git", "-C", directory, *words], env=owner, what=f"git of {directory}")
+    with scratch(Path(tempfile.gettempdir())) as own:
+        words = ["git", "clone", "-q", "--mirror", "--shared", "--template=", "--", top, own / "view"]
+        run(words, env={**owner, "GIT_ALLOW_PROTOCOL": "file"}, cwd=own, what=f"git of {directory}")
+        yield _View(own / "view", place, top)
+
+
+def _is_repository(path: Path) -> bool:
+    return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
+
+
+def git(directory: str, *words: str | Path) -> str:
+    """Return the output of a command that reads a user's repository. Raises RunError."""
+    with _viewed(directory) as view:
+        return view.git(*words)
+
+
+def write_archive(directory: str, commit: str, target: Path) -> None:
+    """Write all files of a commit below the directory as a tarball, as Git stores them. Raises RunError."""
+    with _viewed(directory) as view:
+        (view.directory / "info").mkdir()
+        (view.directory / "info/attributes").write_text(_WHOLE)
+        view.git("archive", "--format=tar", "-o", target.absolute(), commit)
+
+
+def left_out(directory: str, commit: str) -> str:
+    """Return what a checkout of a commit has and ``write_archive`` has not, in words; '' if both are equal. Raises
+    RunError."""
+    with _viewed(directory) as view:
+        entries = view.git("ls-tree", "-rz", commit).split("\0")
+        modules = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
+        empty = view.directory / "empty"
+        empty.mkdir()
+        own = replace(view, place=empty, top=empty)
+        here = {"GIT_WORK_TREE": str(empty)}  # attributes are then those of the commit
+        own.git("read-tree", commit, **here)
+        below = str(view.place.relative_to(view.top))
+        changed = own.git("ls-files", "-z", "--", ":(exclude,attr:!filter)", below, **here).split("\0")
+    parts = (("submodule", modules), ("what a filter (LFS) makes of", [name for name in changed if name]))
+    return "; ".join(f"{what} {_listed(names)}" for what, names in parts if names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def find_revision(directory: str, revision: str, option: str = "--source-rev") -> str:

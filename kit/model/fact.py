@@ -145,6 +145,7 @@ CI_COMMIT = Kind("CI commit", volatile=True)
 LABEL = Kind("label {}", of=r"[\w.-]+", volatile=True)
 COMMAND = Kind("command {}", of=NAME, volatile=True)  # a digest identifies it
 REVISION = Kind("source commit of {}", of=NAME, volatile=True)
+LEFT_OUT = Kind("left out of {}", of=NAME, volatile=True)  # what a checkout of the commit has besides
 VERSIONS = (COMMIT, CI_COMMIT, LABEL, REVISION)
 KEPT = Kind("kept", volatile=True)  # why an old session was not removed
 
@@ -177,7 +178,7 @@ KINDS = (
     GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, DEFAULT_REFERENCE, SEED, FRESH, PARAMETERS,
     DISTURBANCE_RULE,
     RUN_ORDER, SLICE, RUN_ORDER_WHY, IMAGE, LOAD, NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_OUTSIDE_CPU,
-    STOPPED, TRACING, NO_TRACING, COMMIT, CI_COMMIT, LABEL, KEPT, COMMAND, REVISION,
+    STOPPED, TRACING, NO_TRACING, COMMIT, CI_COMMIT, LABEL, KEPT, COMMAND, REVISION, LEFT_OUT,
     DEVICE, ROUNDS_OF, BUSY_BEFORE, FILESYSTEM, UNCONFIRMED, COMPILER, NO_RERUN, RUNS, RUNNING_ENGINE, RUNNING_STATUS,
     DRIVER_STATUS, PROGRAM,
 )  # fmt: skip

@@ -30,6 +30,7 @@ from kit.report.text.caveats import (
     copied,
     fleet_notes,
     footprint_notes,
+    left_out_notes,
     nosync_notes,
     outside_cpu_notes,
     strain_notes,
@@ -281,6 +282,7 @@ def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     """Say how to read the table, and what changes that; the most important first."""
     yield from (legend(ranking) for ranking in analysis.rankings if len(analysis.rankings) == 1)
     yield from [line for ranking in analysis.rankings for line in switch_notes(ranking)][:1]
+    yield from left_out_notes(session)
     yield from nosync_notes(session)
     yield from footprint_notes(analysis)
     yield from _why(analysis)

@@ -15,6 +15,7 @@ from kit.model.drivers import registered
 from kit.model.fact import (
     CACHES,
     COMPILER,
+    LEFT_OUT,
     NO_OUTSIDE_CPU,
     NO_RERUN,
     RUN_ORDER,
@@ -59,6 +60,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     found += _filesystems(session)
     found += _loads(session)
     found += nosync_notes(session)
+    found += left_out_notes(session)
     found += footprint_notes(analysis)
     found += outside_cpu_notes(analysis)
     found += fleet_notes(session)
@@ -170,6 +172,12 @@ def nosync_notes(session: Session) -> Iterator[str]:
     found = [text for text in session.arms if (arm := session.known_arm(text)) and arm.nosync]
     if found:
         yield f"{units.listed(found)}: a crash of the machine may lose what a program believes to be on the disk."
+
+
+def left_out_notes(session: Session) -> Iterator[str]:
+    """Return what the commits of the sources have in a checkout, and no arm had."""
+    for fact in LEFT_OUT.find(session.facts):
+        yield f"The sources of {fact.of} lack what Git does not store in the commit: {fact.text}."
 
 
 def outside_cpu_notes(analysis: Analysis) -> Iterator[str]:

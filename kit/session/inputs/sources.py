@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kit.core.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.host.command import run
-from kit.host.git import git
+from kit.host.git import write_archive
 from kit.host.safe_fs import identity
 from kit.image.debian_package import extract_sources
 from kit.model.scenario import Input
@@ -40,7 +40,7 @@ def _identify(source: str) -> str:
     if source.startswith("deb:"):
         return f"{source} {_package_version(source)}".rstrip()
     if _AT_COMMIT.fullmatch(source):
-        return source
+        return f"{source} whole"  # older kits left out files
     if source.startswith("git:"):
         return f"{source} {_commit(source.removeprefix('git:'))}"
     path = Path(source)
@@ -57,7 +57,9 @@ def _commit(address: str) -> str:
     """Return the current commit of a repository's branch."""
     url, _, branch = address.partition("#")
     try:
-        return run(["git", "ls-remote", "--exit-code", url, branch or "HEAD"], timeout=60, env=_NO_PROMPT).split()[0]
+        return run(
+            ["git", "ls-remote", "--exit-code", "--", url, branch or "HEAD"], timeout=60, env=_NO_PROMPT
+        ).split()[0]
     except RunError as error:
         raise UnavailableError(f"{url} can't be reached: {error.message}", _clone_elsewhere(url, branch)) from None
 
@@ -97,11 +99,11 @@ def _package_version(source: str) -> str:
 def _fetch(source: str, scratch: Path, timeout: float | None) -> Path:
     """Return a directory or tarball with the content of the source."""
     if at := _AT_COMMIT.fullmatch(source):
-        git(at[1], "archive", "-o", (scratch / "commit.tar").absolute(), at[2])
+        write_archive(at[1], at[2], scratch / "commit.tar")
         return scratch / "commit.tar"
     if source.startswith("git:"):
         url, _, branch = source.removeprefix("git:").partition("#")
-        words = ["git", "clone", "-q", "--depth", "1", *(["--branch", branch] if branch else []), url, "clone"]
+        words = ["git", "clone", "-q", "--depth", "1", *(["--branch", branch] if branch else []), "--", url, "clone"]
         run(words, cwd=scratch, env=_NO_PROMPT, timeout=timeout, what=f"clone of {url}")
         return scratch / "clone"
     if not source.startswith("deb:"):

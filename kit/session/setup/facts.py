@@ -10,6 +10,7 @@ from kit.analysis.runs.disturbance import RULE
 from kit.host.cgroup.cgroup import machine_cpu
 from kit.host.cgroup.energy import EnergyMeter, machine_energy
 from kit.host.commit import ci_commit, find_commit
+from kit.host.git import left_out
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model import fact
@@ -41,14 +42,16 @@ def session_facts(host: Host, plan: Plan, scenarios: Mapping[str, Scenario], ima
 
 
 def version_facts(request: Request) -> Iterator[Fact]:
-    """Return the facts that say what is built: the user's labels, each of several commands, the commits of the sources,
-    and that of the CI."""
+    """Return the facts that say what is built: the user's labels, each of several commands, the commits of the sources
+    with what Git leaves out of them, and that of the CI. Raises RunError."""
     for key, text in request.labels:
         yield fact.LABEL.fact(text, key)
     for name, text in request.commands:
         yield fact.COMMAND.fact(text, name)
     for name, commit in request.revisions:
         yield fact.REVISION.fact(commit, name)
+        if without := left_out(request.source, commit):
+            yield fact.LEFT_OUT.fact(without, name)
     if not request.revisions and (found := find_commit(_workload(request))):
         yield fact.COMMIT.fact(found)
     if found := ci_commit():
