@@ -17,7 +17,9 @@ from kit.host import safe_fs
 from kit.host.cache_use import mark_used
 from kit.host.command import environment, run
 from kit.host.durable import publish
+from kit.host.tarball import check_tarball
 from kit.image import ImageCache, read_recipe, recipes, unpack
+from kit.image.decompress import decompressed, usable
 
 #: $1 root, $2 number of shared directories, then these, then the program. pivot_root(2) explains the last two lines
 #: before exec: the old root is stacked below the new one, and released.
@@ -171,7 +173,10 @@ def given_programs(given: Path, cache: Path) -> Path:
                 new = scratch / "programs"
                 new.mkdir()
                 try:
-                    safe_fs.unpack(given, new, what="tar")
+                    with usable(given, _GIVEN):
+                        whole = decompressed(given, scratch / "whole.tar")
+                        check_tarball(whole)
+                    safe_fs.unpack(whole, new, what="tar")
                 except RunError as error:
                     raise UsageError(f"{given} is not an archive: {error.message}", _GIVEN) from None
                 publish(new, target)

@@ -130,6 +130,13 @@ def members(tar: tarfile.TarFile, most: int = MOST_ENTRIES, holes: Holes | None 
         tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
 
 
+def check_tarball(path: Path) -> None:
+    """Read all entries. Raises DAMAGED for a tarball that is damaged or beyond the bounds."""
+    with read_tarball(path) as tar:
+        for _ in members(tar):
+            pass
+
+
 def plain_name(name: str) -> str:
     """Return an entry's name without ``./`` and doubled slashes."""
     return "/".join(part for part in name.split("/") if part not in ("", "."))

@@ -23,7 +23,7 @@ from kit.host.cache_use import mark_used
 from kit.host.command import run
 from kit.host.durable import publish, read_record, write_record
 from kit.host.tarball import local_name, members, plain_name, read_tarball
-from kit.image.decompress import decompressed, usable
+from kit.image.decompress import Allowance, decompressed, usable
 from kit.image.manifest import architectures
 from kit.image.peer_image import Builder, Environment, checked, taken_or_built
 from kit.image.recipe import SOURCE_DATE_EPOCH, Recipe, read_recipe
@@ -133,6 +133,7 @@ class ImageCache:
             raise UsageError(f"{path} is not a root filesystem: it has neither bin nor usr", "name its top directory")
 
         def pack(rootfs: Path, archive: Path) -> Environment:
+            _check_holes(path)
             _pack(path, rootfs)
             return {}
 
@@ -237,14 +238,29 @@ _ALIKE = ("--sort=name", "--format=posix", "--pax-option=exthdr.name=%d/PaxHeade
 _KEEP = ("--numeric-owner", *safe_fs.TAR_ATTRIBUTES)  # owners and attributes as they are
 
 
+_LEFT_OUT = tuple(f"--exclude=./{name}/*" for name in ("dev", "proc", "sys"))
+
+
+def _check_holes(directory: Path) -> None:
+    """Raises UsageError if what is packed has no relation to what is on the disk: holes become zeros."""
+    used, length = (
+        int(run(["du", "-sx", form, *_LEFT_OUT, "."], cwd=directory, what=f"size of {directory}").split()[0])
+        for form in ("-B1", "-b")
+    )
+    if length > Allowance.of(used).left:
+        raise UsageError(
+            f"{directory}: {length >> 30} GiB of files take {used >> 20} MiB, and their holes would become zeros",
+            "remove its sparse files",
+        )
+
+
 def _pack(directory: Path, destination: Path) -> None:
-    left_out = [f"--exclude=./{name}/*" for name in ("dev", "proc", "sys")]
     words: list[str | Path] = [
         "tar",
         *_KEEP,
         *_ALIKE,
         "--one-file-system",
-        *left_out,
+        *_LEFT_OUT,
         "-C",
         directory,
         "-cf",

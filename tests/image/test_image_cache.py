@@ -168,3 +168,16 @@ def test_a_tarball_of_equal_size_and_time_is_another_image(tmp_path: Path) -> No
         os.utime(path, (1, 1))
         found.append(ImageCache(tmp_path / "cache").from_tarball(path).digest)
     assert found[0] != found[1]
+
+
+def test_a_directory_of_holes_takes_no_space(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "bin").mkdir(parents=True)
+    with (root / "holes").open("wb") as file:
+        file.truncate(4 << 30)
+    with pytest.raises(UsageError, match="root: 4 GiB of files take 0 MiB, and their holes would become zeros"):
+        ImageCache(tmp_path / "cache").from_directory(root)
+    assert not list((tmp_path / "cache/images").iterdir())
+    (root / "proc").mkdir()
+    (root / "holes").rename(root / "proc/holes")  # which is not packed
+    assert ImageCache(tmp_path / "cache").from_directory(root).size < 1 << 20

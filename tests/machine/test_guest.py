@@ -141,7 +141,7 @@ def test_a_kernel_is_asked_for_what_drivers_need() -> None:
         (["--guest", "qemu", "--kernel", "/bin/sh"], "/bin/sh is not a kernel for qemu"),
         (["--guest", "xen"], "'xen' is not one of"),
         (["--docker", "/etc"], "/etc holds no dockerd"),
-        (["--docker", "/etc/passwd"], "/etc/passwd is not an archive"),
+        (["--docker", "/etc/passwd"], "/etc/passwd: damaged or unsupported"),
     ],
 )
 @pytest.mark.machine
