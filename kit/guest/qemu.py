@@ -14,7 +14,7 @@ from kit.guest.kernel import cpio, early_modules
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
 from kit.host.command import ended, run_bytes, spawn, stop
 from kit.host.durable import sync_filesystem, write_file
-from kit.host.safe_fs import remove, unpack
+from kit.host.safe_fs import open_file, remove, unpack
 from kit.model.fact import ACCELERATOR, GUEST, Fact
 
 _KVM = Path("/dev/kvm")
@@ -145,7 +145,9 @@ class Qemu:
             scratch.mkdir()
             wanted = ["./boot/vmlinuz-*", "./usr/lib/modules/*/modules.dep", "./usr/lib/modules/*/kernel/*"]
             unpack(image.rootfs, scratch, what="unpacking the guest's kernel", options=("--wildcards", *wanted))
-            shutil.copy(next(scratch.glob("boot/vmlinuz-*")), directory / "vmlinuz")
+            name = next(scratch.glob("boot/vmlinuz-*")).name
+            with open_file(scratch, f"boot/{name}") as kernel:
+                write_file(directory / "vmlinuz", kernel.read())
             self._write_initial(directory / "initrd", next(scratch.glob("usr/lib/modules/*")))
             remove(scratch)
         return directory / "vmlinuz", directory / "initrd"

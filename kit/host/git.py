@@ -60,7 +60,7 @@ class _View:
 def _viewed(directory: str) -> Iterator[_View]:
     """Yield a view of the repository that contains a directory. Git refuses others' repositories to root, unless it
     knows the user behind sudo. Raises RunError."""
-    place = Path(directory).absolute()
+    place = Path(directory).resolve()
     top = next((path for path in (place, *place.parents) if _is_repository(path)), None)
     if top is None:
         raise RunError(f"git of {directory} failed: not a git repository", "name a directory of a Git repository")
