@@ -74,7 +74,7 @@ def _words(nodes: list[ast.expr]) -> list[str]:
 
 def _first_words(tree: Tree) -> list[tuple[int, list[str]]]:
     """Return the constant words of each list, which may be a command line."""
-    lists = [*tree.nodes(ast.List), *tree.nodes(ast.Tuple)]
+    lists: list[ast.List | ast.Tuple] = [*tree.nodes(ast.List), *tree.nodes(ast.Tuple)]
     return [(node.lineno, _words(node.elts)) for node in lists if node.elts and isinstance(node.elts[0], ast.Constant)]
 
 

@@ -66,7 +66,7 @@ def _viewed(directory: str) -> Iterator[_View]:
         raise RunError(f"git of {directory} failed: not a git repository", "name a directory of a Git repository")
     owner = {"SUDO_UID": os.environ["SUDO_UID"]} if "SUDO_UID" in os.environ else {}
     with scratch(Path(tempfile.gettempdir())) as own:
-        words = ["git", "clone", "-q", "--mirror", "--shared", "--template=", "--", top, own / "view"]
+        words: list[str | Path] = ["git", "clone", "-q", "--mirror", "--shared", "--template=", "--", top, own / "view"]
         run(words, env={**owner, "GIT_ALLOW_PROTOCOL": "file"}, cwd=own, what=f"git of {directory}")
         yield _View(own / "view", place, top)
 
