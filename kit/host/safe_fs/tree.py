@@ -90,7 +90,7 @@ def _explained(top: Path, name: str) -> Iterator[None]:
     try:
         yield
     except FileExistsError:
-        raise RunError(f"{top / name} exists already, and the kit writes a file there", "rename it") from None
+        raise RunError(f"{top / name} exists already, and the kit writes a file there", "move it away") from None
     except OSError as error:
         fix = "use an image, or sources, without a symlink or a special file there"
         raise RunError(f"{top / name} can't be used: {error.strerror}", fix) from None
