@@ -45,7 +45,7 @@ _DEPTH = {"/etc": 4, "/run": 3, "/var/lib": 2, "/sys/fs/cgroup": 4}
 #: Files of the programs that look, of systemd's units that come and go, of logins, and of the kit itself.
 _VOLATILE_FILES = re.compile(
     r"^(/dev/(pts|fd|char|block|disk|bus|ptmx)|/run/(systemd|user|udev|log|lock|utmp|sudo|blkid|mount|kit$|xtables.lock)"
-    r"|/etc/(mtab|\.pwd\.lock)|/var/lib/(systemd|dpkg|apt|kit$|docker/|containerd/|private)|/tmp/(systemd-|pytest|tmp)"
+    r"|/etc/(mtab|\.pwd\.lock)|/var/lib/(systemd|dpkg|apt|logrotate/status|kit$|docker/|containerd/|private)|/tmp/(systemd-|pytest|tmp)"
     r"|/var/tmp/systemd-|/sys/fs/cgroup/(.*\.(scope|service|slice)|[^/]*/kit-|kit-))"
 )
 
