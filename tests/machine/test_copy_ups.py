@@ -79,7 +79,6 @@ def count(disk: Path, script: str, option: str = "index=off", before: str = ":")
         subprocess.run(["sh", "-ec", "rm -r upper work; mkdir upper work"], cwd=disk, check=True)
 
 
-
 @pytest.mark.parametrize("option", ["index=off", "fuse"])
 def test_copies_that_get_the_inode_numbers_of_removed_files_count(disk: Path, option: str) -> None:
     created = "for number in $(seq 60); do echo > created-$number; done; sync -f ."

@@ -162,7 +162,7 @@ def call_tables(item: CallCosts) -> list[CallTable]:
     made = [CallTable("", ("", *_HEADERS), rows)]
     made.append(CallTable("", ("by call", *_HEADERS), [_row(part, part.name) for part in _shown(item.calls)]))
     for what, parts in (
-        ("requests to a FUSE daemon; the calls above waited for them", item.fuse),
+        ("requests to a FUSE daemon; the calls above waited for them, but not for pages written back", item.fuse),
         ("functions of the kernel, with what they call; part of the calls above", item.functions),
     ):
         if asked := [part for part in parts if part.count or part.base_count]:
