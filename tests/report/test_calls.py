@@ -65,7 +65,7 @@ def test_sentences_first_and_nothing_too_wide() -> None:
             ["copied: 1.3 files, 1.00 MB in size, at most 1.00 MB of it copied, and 2 directories"],
         ),
         (CopyUps(), []),
-        (CopyUps(unmarked=2.0), ["copied or created anew: 2 files; the union does not mark such copies"]),
+        (CopyUps(unmarked=2.0), ["copied or created: 2 files; the union does not mark such copies"]),
         (CopyUps(unseen=1), ["copied: unknown, the upper directory of 1 union was not found"]),
         (
             CopyUps(2.0, unseen=2),

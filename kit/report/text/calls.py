@@ -211,7 +211,7 @@ def copied(found: CopyUps, what: str) -> Iterator[str]:
     if said:
         yield f"{what}: {', and '.join(said)}"
     if found.unmarked:
-        yield f"{what} or created anew: {_many(found.unmarked, 'file', 'files')}; the union does not mark such copies"
+        yield f"{what} or created: {_many(found.unmarked, 'file', 'files')}; the union does not mark such copies"
     if found.unseen:
         other = " in others" if said else ""
         unions = _many(found.unseen, "union", "unions")
