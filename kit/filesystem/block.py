@@ -80,8 +80,16 @@ def loop_backing(options: BackingOptions, journal: Journal, label: str) -> Itera
             "give a smaller --size, or KIT_HOME on a larger disk",
         )
     with loop_device(options.images / f"{label}.img", options.size, journal) as loop:
-        direct = Path(f"/sys/block/{loop.name}/loop/dio").read_text().strip() == "1"
-        yield loop, "loop, direct I/O" if direct else "loop, buffered (its disk allows no direct I/O)"
+        yield loop, _kind(options.images, loop)
+
+
+def _kind(images: Path, loop: Path) -> str:
+    """Return what a loop device is. Direct I/O of a file in memory is granted, and reaches no disk."""
+    kind = mount_of(images).type
+    if kind in ("tmpfs", "ramfs"):
+        return f"loop, in memory (its images are on {kind}: no disk is measured)"
+    direct = Path(f"/sys/block/{loop.name}/loop/dio").read_text().strip() == "1"
+    return "loop, direct I/O" if direct else "loop, buffered (its disk allows no direct I/O)"
 
 
 def block_file(path: Path, size: int) -> Path:

@@ -11,8 +11,11 @@ from kit.core.codec import Amount, Count
 CALL, FUSE, FAULT, COPY_UP, FUNCTION, LOST = "call", "fuse", "fault", "copy-up", "function", "lost"
 #: Names of rows: page faults, calls whose end was not recorded, calls before the tracer started.
 PAGE_FAULT, NOT_RECORDED = "page fault", "not recorded"
-#: Objects of copy-ups; unions whose copy-ups are unknown, without their upper directory.
-FILE, DIRECTORY, UNSEEN = "file", "directory", "union not seen"
+#: Objects of copy-ups; new files of which nothing says whether they were copied or created; files by whether their
+#: filesystem says which data they have alone, those bytes; unions whose copy-ups are unknown, without their upper
+#: directory.
+FILE, DIRECTORY, UNMARKED = "file", "directory", "copied or created"
+WITH_DATA, NO_DATA, UNSEEN = "data of files", "data not known", "union not seen"
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,8 @@ class Call:
     network filesystem, a lock in the kernel; for fork calls, the child's exec); ``daemon``: while a request of it to a
     FUSE daemon was under way; ``slept``: otherwise asleep (pipe, child, futex, timer); ``ready``: able to run, others
     had the CPU. ``histogram``: log2 of the nanoseconds of the whole call, and how many lay between that power and the
-    next. ``errors``: names of errno values (EXDEV), and how often. ``bytes``: copied, by
-    copy-ups.
+    next. ``errors``: names of errno values (EXDEV), and how often. ``bytes``: of copy-ups,
+    the sizes of the files below, or the data that the copies have alone.
     """
 
     name: str

@@ -8,8 +8,8 @@ import pytest
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.stats.estimators import Interval
 from kit.analysis.traces.call_groups import group_of, held
-from kit.analysis.traces.calls import CallCosts, compare_calls, overheads, plus, traced_runs
-from kit.model.call import FAULT, FUNCTION, FUSE, LOST, Call
+from kit.analysis.traces.calls import CallCosts, CopyUps, compare_calls, overheads, plus, traced_runs
+from kit.model.call import COPY_UP, FAULT, FILE, FUNCTION, FUSE, LOST, NO_DATA, UNMARKED, WITH_DATA, Call
 from kit.model.sample import Phase, Sample
 from kit.parsers.figure import Reported
 
@@ -137,3 +137,18 @@ def test_the_sum_of_two_that_are_known_independently() -> None:
     made_ = plus(Interval(1.0, 0.7, 1.3, 3), Interval(2.0, 1.6, 2.4, 5), -1.0)
     assert [made_.estimate, made_.low, made_.high] == pytest.approx([-1.0, -1.5, -0.5]) and made_.n == 3
     assert plus(Interval(1.0, None, None, 1), made_).low is None
+
+
+def test_copied_data_are_known_only_if_they_are_of_all_files() -> None:
+    files, data = Call(FILE, 3, bytes=900, kind=COPY_UP), Call(WITH_DATA, 2, bytes=30, kind=COPY_UP)
+    lacking = Call(NO_DATA, 1, kind=COPY_UP)
+
+    def copied(*rows: Call) -> CopyUps:
+        samples = session(1)
+        traced = [item for item in samples if item.kind == "traced" and item.arm == "slow"]
+        phases = {id(item): (replace(item.phases[0], calls=(*item.phases[0].calls, *rows)),) for item in traced}
+        return analysed([replace(item, phases=phases.get(id(item), item.phases)) for item in samples])[0].copied
+
+    assert copied(files, data) == CopyUps(3.0, bytes=900.0, copied_bytes=30.0)
+    assert copied(files, data, lacking) == CopyUps(3.0, bytes=900.0)
+    assert copied(Call(UNMARKED, 2, kind=COPY_UP)) == CopyUps(unmarked=2.0)

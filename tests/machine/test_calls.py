@@ -2,16 +2,19 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kit.host.cgroup.cgroup import UNIFIED, Cgroup
-from kit.host.command import spawn
+from kit.host.command import spawn, which
 from kit.host.namespace import enter_private_mounts
+from kit.model.call import FUSE
 from kit.trace.calls import CallTracer, find_call_tracer
 from kit.trace.tracer import Traced
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 #: A group below its own, made by an arm's process; one that moves there, and a daemon that has left the tree.
@@ -71,3 +74,47 @@ def test_a_kernel_without_tracepoints_of_fuse_is_traced_too(
         group.remove()
     (slept,) = [call for call in recording.calls if call.name == "clock_nanosleep"]
     assert slept.count == 1 and slept.slept > 0 and not slept.daemon
+
+
+#: Writes more pages than the kernel lets be under way at once (max_background), then into a file that stays open.
+WRITES = """
+import sys, time
+from pathlib import Path
+merged, written, synced = map(Path, sys.argv[1:])
+(merged / "closed").write_bytes(bytes(16 << 20))
+with (merged / "open").open("wb", 0) as file:
+    file.write(bytes(4096))
+    written.touch()
+    while not synced.exists():
+        time.sleep(0.05)
+"""
+
+
+def test_requests_that_a_daemon_or_a_worker_sends_count(tracer: CallTracer, session: Cgroup, tmp_path: Path) -> None:
+    """The kernel sends what is beyond max_background from the thread that answers, and old pages from a worker. Those
+    of another program do not count."""
+    if not which("fuse-overlayfs"):
+        pytest.skip("needs fuse-overlayfs: apt-get install fuse-overlayfs")
+    group = Cgroup.named(f"{session.paths[UNIFIED].name}/arm").create()
+    lower, upper, work, merged = (tmp_path / name for name in ("lower", "upper", "work", "merged"))
+    for directory in (lower, upper, work, merged):
+        directory.mkdir()
+    layers = f"lowerdir={lower},upperdir={upper},workdir={work},writeback=1"
+    subprocess.run(["fuse-overlayfs", "-o", layers, merged], check=True)
+    about = Traced("layer:fuse-overlayfs", 1, "work", group, session, tmp_path, tmp_path / "log")
+    written, synced = tmp_path / "written", tmp_path / "synced"
+    words = [sys.executable, "-c", WRITES, str(merged), str(written), str(synced)]
+    try:
+        with (tmp_path / "output").open("wb") as output, tracer.around(about) as recording:
+            process = spawn(words, output=output, cgroup_procs=group.procs)
+            wait_until(written.exists)
+            subprocess.run(["sync", "-f", merged / "open"], check=True)
+            with (merged / "another's").open("wb") as another:
+                another.write(bytes(4096))
+            synced.touch()
+            assert process.wait() == 0
+    finally:
+        subprocess.run(["umount", merged], check=True)
+        group.remove()
+    writes = {call.name: call.count for call in recording.calls if call.kind == FUSE}
+    assert writes["WRITE"] in [16 + 1, 32 + 1, 64 + 1, 128 + 1], writes  # of 1 MiB, older kernels' of less

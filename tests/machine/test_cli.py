@@ -244,8 +244,8 @@ def test_a_ladder_with_split_runtime_tax_swept_and_explained(kit: Kit, tiny: Pat
     ("scenario", "params", "rounds", "figures"),
     [
         ("fsync", ["count=20"], 2, {"cycles", "latency p99"}),
-        ("allocate", ["bytes=20000000"], 1, {"fragments", "until synced", "rate until synced"}),
-        ("fio", ["job=JOB"], 1, {"read IOPS", "write bandwidth", "O_DIRECT"}),
+        ("allocate", ["bytes=20000000"], 1, {"fragments", "until synced", "fallocate by the filesystem"}),
+        ("fio", ["job=JOB"], 1, {"read IOPS", "write bandwidth", "O_DIRECT accepted"}),
         ("bonnie", ["size=32m", "ram=16m", "files=1"], 1, {"write, per character", "rewrite"}),
     ],
 )

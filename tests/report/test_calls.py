@@ -15,6 +15,8 @@ from kit.report.format.wrap import NARROW
 from kit.report.text.calls import copied, largest_group, render_calls
 from tests.stored import SAMPLE, SESSION
 
+NOT_LISTED = "bytes copied not available (the filesystem does not list what files share, or an older kit traced it)"
+
 
 def interval(value: float) -> Interval:
     return Interval(value, value - 1.5, value + 1.5, 3)
@@ -24,7 +26,7 @@ PART = CallPart("create, rename, remove", "", 1234567.0, 1234567.0, 99.5, 21.25,
 CALL = replace(PART, name="openat, creating", errors=(("EXDEV", 12.0),))
 COSTS = CallCosts(
     "layer:overlay2", "bare", "jobs=2", "work", 3, interval(82.0), interval(41.0), (PART,), (CALL,), (CALL,),
-    interval(1.75), interval(2.0), (3.0, 0.0), CopyUps(212.0, 14.0, 8.48e6),
+    interval(1.75), interval(2.0), (3.0, 0.0), CopyUps(212.0, 14.0, 8.48e6, copied_bytes=4096.0),
 )  # fmt: skip
 
 
@@ -44,8 +46,9 @@ def test_sentences_first_and_nothing_too_wide() -> None:
     said = text(COSTS)
     assert "significant in create, rename, remove 95 %. +78.2 s (95 %) is create, rename, remove: " in said
     assert "openat, creating, 1,234,567 at 80.6 µs, on the baseline 1,234,567 at 17.2 µs." in said
-    assert "copied up from lower layers: 212 files, 8.48 MB, and 14 directories." in said
-    assert "copied up per run: 212 files, 8.48 MB, and 14 directories" in said
+    assert "copied up from lower layers: 212 files, 8.48 MB in size, at most 4,096 B of it copied, and 14" in said
+    assert "copied up per run: 212 files, 8.48 MB in size, at most 4,096 B of it copied, and 14" in said
+    assert "copies that were removed in the same phase are not counted" in said
     assert "errors per run that the baseline does not have: openat, creating EXDEV 12" in said
     assert "not recorded: 3 calls per run, on the baseline 0" in said
     assert max(map(len, lines)) <= NARROW
@@ -54,23 +57,27 @@ def test_sentences_first_and_nothing_too_wide() -> None:
 @pytest.mark.parametrize(
     ("found", "wanted"),
     [
-        (CopyUps(0.0, 1.0, 0.0), ["1 directory"]),
-        (CopyUps(1.0, 0.0, 500.0), ["1 file, 500 B"]),
-        (CopyUps(4 / 3, 2.0, 100.0), ["1.3 files, 100 B, and 2 directories"]),
+        (CopyUps(0.0, 1.0, 0.0), ["copied: 1 directory"]),
+        (CopyUps(1.0, 0.0, 500.0, copied_bytes=0.0), ["copied: 1 file, 500 B in size, at most 0 B of it copied"]),
+        (CopyUps(1.0, 0.0, 500.0), [f"copied: 1 file, 500 B in size, {NOT_LISTED}"]),
+        (
+            CopyUps(4 / 3, 2.0, 1e6, copied_bytes=1e6),
+            ["copied: 1.3 files, 1.00 MB in size, at most 1.00 MB of it copied, and 2 directories"],
+        ),
         (CopyUps(), []),
-        (CopyUps(unseen=1), ["unknown, the upper directory of 1 union was not found"]),
+        (CopyUps(unmarked=2.0), ["copied or created: 2 files; the union does not mark such copies"]),
+        (CopyUps(unseen=1), ["copied: unknown, the upper directory of 1 union was not found"]),
         (
             CopyUps(2.0, unseen=2),
-            ["2 files, 0 B", "unknown in others, the upper directory of 2 unions was not found"],
+            ["copied: 2 files", "copied: unknown in others, the upper directory of 2 unions was not found"],
         ),
     ],
 )
 def test_copy_ups_in_words(found: CopyUps, wanted: list[str]) -> None:
-    assert list(copied(found, "copied")) == [f"copied: {line}" for line in wanted]
+    assert list(copied(found, "copied")) == wanted
     said = text(replace(COSTS, copied=found))
-    assert all(f"copied up from lower layers: {line}." in said for line in wanted) and ("copied" in said) == bool(
-        wanted
-    )
+    lines = [line.replace("copied", "copied up from lower layers", 1) for line in wanted]
+    assert all(f"{line}." in said for line in lines) and ("copied" in said) == bool(wanted)
 
 
 def test_of_several_phases_the_whole_has_tables_and_each_phase_its_sentences() -> None:

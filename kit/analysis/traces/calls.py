@@ -20,7 +20,21 @@ from kit.analysis.runs.paired import Paired
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.stats.estimators import Floats, Interval, robust_centre, welch
 from kit.analysis.traces.call_groups import WITHIN, group_of, held
-from kit.model.call import CALL, COPY_UP, DIRECTORY, FAULT, FILE, FUNCTION, FUSE, LOST, UNSEEN, Call
+from kit.model.call import (
+    CALL,
+    COPY_UP,
+    DIRECTORY,
+    FAULT,
+    FILE,
+    FUNCTION,
+    FUSE,
+    LOST,
+    NO_DATA,
+    UNMARKED,
+    UNSEEN,
+    WITH_DATA,
+    Call,
+)
 from kit.model.sample import TOTAL, TRACED, Sample
 
 #: Parts of process time in measured runs, by name of the metric; the second if no control group counts it.
@@ -56,13 +70,17 @@ class CallPart:
 
 @dataclass(frozen=True)
 class CopyUps:
-    """Files and directories copied from lower layers to the upper one, per run, and bytes of the files. ``unseen``:
-    greatest number of unions in a run whose upper directory was not found; their copies are missing here."""
+    """Files and directories copied from lower layers to the upper one, per run, and the files' size in bytes.
+    ``unseen``: greatest number of unions in a run whose upper directory was not found; their copies are missing here.
+    ``copied_bytes``: of their data, what copying wrote at most, less for clones and holes; None if not known.
+    ``unmarked``: other files that were copied or created: their union marks no copies of such files."""
 
     files: float = 0.0
     directories: float = 0.0
     bytes: float = 0.0
     unseen: int = 0
+    copied_bytes: float | None = None
+    unmarked: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -229,10 +247,15 @@ def _table(traced: Runs, key: Key, phase: str) -> _Table:
 
 
 def _copied(calls: Sequence[Call], runs: int) -> CopyUps:
-    found = [call for call in calls if call.kind == COPY_UP]
-    files, directories = (sum(call.count for call in found if call.name == name) / runs for name in (FILE, DIRECTORY))
-    unseen = max((call.count for call in found if call.name == UNSEEN), default=0)
-    return CopyUps(files, directories, sum(call.bytes for call in found) / runs, unseen)
+    copied = [call for call in calls if call.kind == COPY_UP]
+    counts, sizes = (dict.fromkeys((FILE, DIRECTORY, UNMARKED, WITH_DATA, NO_DATA), 0.0) for _ in range(2))
+    for call in copied:
+        if call.name in counts:
+            counts[call.name] += call.count / runs
+            sizes[call.name] += call.bytes / runs
+    unseen = max((call.count for call in copied if call.name == UNSEEN), default=0)
+    data = sizes[WITH_DATA] if counts[WITH_DATA] and not counts[NO_DATA] else None
+    return CopyUps(counts[FILE], counts[DIRECTORY], sizes[FILE], unseen, data, counts[UNMARKED])
 
 
 def _calls(sample: Sample, phase: str) -> list[Call]:

@@ -162,7 +162,7 @@ def call_tables(item: CallCosts) -> list[CallTable]:
     made = [CallTable("", ("", *_HEADERS), rows)]
     made.append(CallTable("", ("by call", *_HEADERS), [_row(part, part.name) for part in _shown(item.calls)]))
     for what, parts in (
-        ("requests to a FUSE daemon; the calls above waited for them", item.fuse),
+        ("requests to a FUSE daemon; the calls above waited for them, but not for pages written back", item.fuse),
         ("functions of the kernel, with what they call; part of the calls above", item.functions),
     ):
         if asked := [part for part in parts if part.count or part.base_count]:
@@ -175,6 +175,8 @@ def call_notes(item: CallCosts, analysis: Analysis) -> Iterator[str]:
     """Return related counts, a line each."""
     yield from filter(None, [_beside(item, analysis)])
     yield from copied(item.copied, "copied up per run")
+    if item.copied != CopyUps():
+        yield "copies that were removed in the same phase are not counted"
     if errors := list(_errors(item)):
         yield f"errors per run that the baseline does not have: {', '.join(errors)}"
     if any(item.lost):
@@ -202,16 +204,31 @@ def _beside(item: CallCosts, analysis: Analysis) -> str:
 
 
 def copied(found: CopyUps, what: str) -> Iterator[str]:
-    """Return ``copied up per run: 212 files, 8.48 MB, and 14 directories``, and the unions without known copy-ups."""
-    size = f"{found.bytes / 1e6:,.2f} MB" if found.bytes >= 1e5 else f"{found.bytes:,.0f} B"
-    said = [f"{_many(found.files, 'file', 'files')}, {size}"] if found.files else []
+    """Return ``copied up per run: 212 files, 8.48 MB in size, at most 8.48 MB of it copied, and 14 directories``, then
+    what may have been copied, and the unions without known copy-ups."""
+    said = [f"{_many(found.files, 'file', 'files')}{_sizes(found)}"] if found.files else []
     said += [_many(found.directories, "directory", "directories")] if found.directories else []
     if said:
         yield f"{what}: {', and '.join(said)}"
+    if found.unmarked:
+        yield f"{what} or created: {_many(found.unmarked, 'file', 'files')}; the union does not mark such copies"
     if found.unseen:
         other = " in others" if said else ""
         unions = _many(found.unseen, "union", "unions")
         yield f"{what}: unknown{other}, the upper directory of {unions} was not found"
+
+
+def _sizes(found: CopyUps) -> str:
+    if not found.bytes:  # metadata alone, or empty files
+        return ""
+    data = "bytes copied not available (the filesystem does not list what files share, or an older kit traced it)"
+    if found.copied_bytes is not None:
+        data = f"at most {_bytes(found.copied_bytes)} of it copied"
+    return f", {_bytes(found.bytes)} in size, {data}"
+
+
+def _bytes(size: float) -> str:
+    return f"{size / 1e6:,.2f} MB" if size >= 1e5 else f"{size:,.0f} B"
 
 
 def _many(count: float, one: str, more: str) -> str:
