@@ -92,12 +92,9 @@ def test_packages_of_pypi(age: str, tmp_path: Path) -> None:
     wanted = [f"{name}=={oldest}" if age == "oldest" else name for name, (_, oldest) in PACKAGES.items()]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", tmp_path / "packages"]
     run([*pip, *wanted, "py-cpuinfo"])
-    releases = [
-        Release(name, "PyPI", path.name.split("-")[1])
-        for name in PACKAGES
-        for path in (tmp_path / "packages").glob(f"{name.replace('-', '_')}-*.dist-info")
-    ]
-    assert len(releases) == len(PACKAGES)
+    infos = [path.name.split("-") for path in (tmp_path / "packages").glob("*.dist-info")]
+    versions = {name.lower().replace("_", "-"): version.removesuffix(".dist") for name, version, *_ in infos}
+    releases = [Release(name, f"PyPI, {age}", versions[name]) for name in PACKAGES]
     path = f"{tmp_path}/packages:{REPOSITORY}"
     outcomes = results(["tests/machine/test_peers.py"], tmp_path / "junit.xml", {"PYTHONPATH": path})
     check(releases, outcomes, {name: test for name, (test, _) in PACKAGES.items()})
