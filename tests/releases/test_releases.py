@@ -34,7 +34,7 @@ PROGRAMS = {
 }  # fmt: skip
 #: By package of PyPI: its tests, and the oldest release that they pass with.
 PACKAGES = {
-    "pyperf": ("test_pyperf", "2.0.0"), "pytest-benchmark": ("test_pytest_benchmark", "5.1.0"),
+    "pyperf": ("test_pyperf", "2.0.0"), "pytest-benchmark": ("test_pytest_benchmark", "5.3.1"),
     "benchexec": ("exec", "3.16"),
 }  # fmt: skip
 #: In a mount namespace of its own a program has the suite's /usr, and all else of this machine.
