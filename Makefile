@@ -5,7 +5,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 VENV := .venv
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
-.PHONY: compare test users-machine findings system clean
+.PHONY: compare test users-machine releases findings system clean
 
 compare: packages-of-compare $(VENV)/bin/kit
 	@echo "measuring: until each arm is decided, 10 minutes at most, after one or two for the image where it is new"
@@ -18,6 +18,11 @@ test: packages-of-test $(VENV)/bin/tox
 users-machine: packages-of-test $(VENV)/bin/tox
 	$(SUDO) env KIT_TEST_USERS_MACHINE=$${KIT_TEST_USERS_MACHINE:-/var/cache/kit-users-machine} \
 		$(VENV)/bin/tox run -e machine -- tests/users_machine --numprocesses 0 $(ARGS)
+
+# With what registries serve today: see CONTRIBUTING.md.
+releases: packages-of-test $(VENV)/bin/tox
+	$(SUDO) env KIT_TEST_RELEASES=1 $(VENV)/bin/tox run -e machine -- tests/releases --numprocesses 0 $(ARGS)
+	$(VENV)/bin/python docs/generate.py
 
 # See CONTRIBUTING.md.
 findings:

@@ -2,7 +2,8 @@
 
 A hook of MkDocs (mkdocs.yml): a line ``<!-- generate: NAME -->`` of a page becomes the part of that name in the site
 (kit.cli.pages.parts). ``python docs/generate.py`` writes the output blocks of pages again, after a change of the kit's
-words, and the tables of machines, after benchmarks/users_machine/stock_machines.py has recorded one.
+words, the tables of machines, after benchmarks/users_machine/stock_machines.py has recorded one, and that of releases,
+after ``make releases``.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ SHOWN = {"docs/tutorial.md": "tests/data/tutorial.kit.json.gz", "docs/results.md
 #: The pages that say on which machines the kit has run, and what of them is generated.
 MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "docs/reference/machine.md": re.compile(
     r"(?<=^<!-- machines -->\n).*?(?=^<!-- end -->)", re.M | re.S)}  # fmt: skip
+#: Which releases the tests have passed with, and the page that says so.
+RELEASES, RELEASED = "docs/how-to/publish-results.md", re.compile(
+    r"(?<=^<!-- releases -->\n).*?(?=^<!-- end -->)", re.M | re.S)  # fmt: skip
 #: An output block: the command, and how its paragraph begins, if it shows one. Markdown is no block of text.
 OUTPUT = re.compile(
     r"^<!-- output: kit ([^>#]*?)(?: # ([^>]*?))? -->\n(?:```text\n.*?^```|.*?^<!-- end -->)", re.MULTILINE | re.DOTALL
@@ -83,6 +87,15 @@ def with_machines(page: str) -> str:
     return MACHINES[page].sub(lambda _: text, (ROOT / page).read_text(encoding="utf-8"))
 
 
+def with_releases() -> str:
+    """Return the page of RELEASES with the releases that the tests have passed with."""
+    sys.path.insert(0, str(ROOT))
+    from tests.releases.release_table import read_table, releases_table
+
+    text = f"\n{releases_table(read_table())}\n\n"
+    return RELEASED.sub(lambda _: text, (ROOT / RELEASES).read_text(encoding="utf-8"))
+
+
 def _fill_store(home: Path, file: Path) -> None:
     """As the sessions were measured: of an imported one the kit names no rule that ended it and no way to go on."""
     from kit.store import open_store
@@ -118,3 +131,4 @@ if __name__ == "__main__":
         (ROOT / name).write_text(shown(name), encoding="utf-8")
     for name in MACHINES:
         (ROOT / name).write_text(with_machines(name), encoding="utf-8")
+    (ROOT / RELEASES).write_text(with_releases(), encoding="utf-8")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from kit.host.command import run
 from tests.command_line import in_new_process
 from tests.inputs import given
 
@@ -63,6 +64,47 @@ def bitbake_build(kit_home: Path, tmp_path_factory: pytest.TempPathFactory) -> B
     document = json.loads((directory / "out.json").read_text())
     table = in_new_process("show", "last", "--full").stdout
     return Build(document, table, {arm: _kept(document, arm, directory / f"stats-{arm[:4]}") for arm in ARMS})
+
+
+#: flex-native alone, with what it needs.
+FLEX = 'BBMASK = "/meta-(poky|yocto-bsp)/ /meta/recipes-(?!devtools/flex/|extended/texinfo-dummy-native/)"'
+#: What autotools.bbclass has from Yocto 5.2 on, in the place of what it had.
+_NEWER = {
+    'ACLOCAL="aclocal --system-acdir=${ACLOCALDIR}/"': 'ACLOCAL="aclocal --aclocal-path=${STAGING_DATADIR}/aclocal/"',
+    "$acpaths || die": "|| die",
+    "remove-potcdate.sin": "remove-potcdate.sed",
+    '			PRUNE_M4="$PRUNE_M4 gettext': (
+        "			for makevars in `find ${S} -name Makevars`; do\n"
+        "				cat ${STAGING_DATADIR_NATIVE}/gettext/po/Makevars.template.minimal $makevars >> $makevars.new\n"
+        "				mv $makevars.new $makevars\n"
+        "			done\n"
+        '			PRUNE_M4="$PRUNE_M4 gettext'
+    ),
+}
+
+
+def separate_layers(directory: Path) -> None:
+    """Lay out bitbake, openembedded-core and meta-yocto side by side, as from Yocto 5.3 on: poky's, with the autotools
+    class of later releases."""
+    core, layers = directory / "openembedded-core", directory / "meta-yocto"
+    core.mkdir(parents=True)
+    layers.mkdir()
+    run(["tar", "--extract", "--file", given(POKY), "--directory", core])
+    (core / "bitbake").rename(directory / "bitbake")
+    for name in ("meta-poky", "meta-yocto-bsp"):
+        (core / name).rename(layers / name)
+    samples = core / "meta/conf/templates/default"
+    (core / ".templateconf").write_text("TEMPLATECONF=${TEMPLATECONF:-meta/conf/templates/default}\n")
+    (samples / "local.conf.sample").write_text('MACHINE ??= "qemux86-64"\nCONF_VERSION = "2"\n')
+    (samples / "bblayers.conf.sample").write_text(
+        'LCONF_VERSION = "7"\nBBPATH = "${TOPDIR}"\nBBFILES ?= ""\nBBLAYERS ?= "##OEROOT##/meta"\n'
+    )
+    autotools = core / "meta/classes-recipe/autotools.bbclass"
+    text = autotools.read_text()
+    for before, after in _NEWER.items():
+        assert before in text
+        text = text.replace(before, after)
+    autotools.write_text(text)
 
 
 def _keeping(directory: Path) -> Path:

@@ -36,7 +36,9 @@ class Server:
 
     def call(self, program: str, *words: str) -> None:
         command: list[str | Path] = [*_AS_POSTGRES, self.programs / program, "-D", self.data, *words]
-        subprocess.run(command, check=True, capture_output=True, cwd="/")
+        # For a server whose lc_messages is not C.
+        environment = {**os.environ, "LANGUAGE": "de"}
+        subprocess.run(command, check=True, capture_output=True, cwd="/", env=environment)
 
     def start(self) -> None:
         options = f"-k {self.directory} -c listen_addresses='' -c max_connections=250"
@@ -77,7 +79,7 @@ def running_server(directory: Path) -> Iterator[Server]:
     server.directory.mkdir()
     shutil.chown(server.directory, "postgres")
     try:
-        server.call("initdb", "-A", "trust", "-U", "kit")
+        server.call("initdb", "-A", "trust", "-U", "kit", "--lc-messages=C")
         server.start()
         try:
             yield server

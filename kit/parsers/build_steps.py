@@ -23,7 +23,7 @@ _STEP = re.compile(r"(?:Step|STEP) \d+/\d+ ?: (?P<instruction>.*)")
 _CACHED = re.compile(r"--+> Using cache")
 _DONE = re.compile(r"Successfully (?:built|tagged) ")
 _MARK = re.compile(r"kit-(?P<what>step|build) (?P<how>began|ended)(?: (?P<when>\d{1,12}\.\d{1,9}))?")
-_SIZE = re.compile(r"kit-build size (?P<bytes>\d{1,18})")
+_SIZE = re.compile(r"kit-build size (?P<bytes>\d{1,18})(?P<compressed> compressed)?")
 #: What a build does from such a mark on.
 _FROM = {
     ("build", "began"): CONTEXT, ("step", "began"): RUN, ("step", "ended"): COMMIT, ("build", "ended"): "",
@@ -45,7 +45,8 @@ def parts(text: str, begins: Callable[[str], str | None]) -> tuple[Reported | Bu
         size = _SIZE.fullmatch(said)
         mark = _MARK.fullmatch(said)
         if size:
-            sizes.append(Reported("image size", int(size["bytes"]) / 1e6, "MB"))
+            name = "image size, compressed" if size["compressed"] else "image size"
+            sizes.append(Reported(name, int(size["bytes"]) / 1e6, "MB"))
         elif mark:
             found.append((float(mark["when"] or when), _FROM[mark["what"], mark["how"]]))
         elif (kind := begins(said)) == LOOKUP and found:

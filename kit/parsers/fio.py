@@ -15,10 +15,12 @@ from kit.parsers.figure import MORE, Reported
 from kit.parsers.lines import parse_lines
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("fio", ("3.33",), ("2.16", "3.1", "3.36"), "before 2.2"),)
+TRIED = (Tried("fio", ("3.33",), ("2.16", "3.1", "3.36"), "before 2.2 and from 4 on"),)
 _PERCENTILES = {"50.000000": "p50", "99.000000": "p99", "99.900000": "p99.9"}
 #: ``mixed`` stands in the place of the others with unified_rw_reporting=1, and beside them with =both.
 _DIRECTIONS = ("read", "write", "trim", "mixed")
+#: fio states no version of its form. Other versions than numbers are those of a fork.
+_VERSION, _NEWEST = re.compile(r"fio-(\d{1,6})\.\d{1,6}"), 3
 _OBJECT = re.compile(r'\{\s{0,100}"(?P<key>fio version)?')
 #: Texts that begin like an object and are none, at most: the decoder counts the lines before each.
 _MOST_FAILURES = 100
@@ -38,6 +40,8 @@ def parse_fio(text: str) -> tuple[Reported, ...]:
     if not documents:
         raise ValueError("no JSON in it")
     document = next((document for document in reversed(documents) if "jobs" in document), documents[-1])
+    if (version := _VERSION.match(str(document.get("fio version", "")))) and int(version[1]) > _NEWEST:
+        raise ValueError(f"{version[0]}: its form is unknown: use fio 2.2 to {_NEWEST}")
     try:
         figures = tuple(_figures(document))
     except ValueError as error:

@@ -55,7 +55,7 @@ class Database:
             self._engine = _engine(parsed, patient)
             self._prepare()
         except DBAPIError as error:
-            if patient and is_away(error):
+            if patient and self._is_away(error):
                 return
             message, hint = refusal(error, f"--store {shown}")
             raise UsageError(message, hint or "check path, rights and server") from None
@@ -105,7 +105,20 @@ class Database:
         except DBAPIError as error:
             message, hint = refusal(error, f"the store {self.name}")
             hint = hint or "check path, disk and server, and run the command again; kit sync delivers runs that wait"
-            raise (AwayError if is_away(error) else RunError)(message, hint) from None
+            raise (AwayError if self._is_away(error) else RunError)(message, hint) from None
+
+    def _is_away(self, error: DBAPIError) -> bool:
+        """Return whether a server does not answer now, so that the request may be repeated."""
+        reason = error.orig
+        if not isinstance(error, OperationalError) or isinstance(reason, sqlite3.Error):
+            return False
+        state = getattr(reason, "sqlstate", None)
+        if state:
+            return str(state).startswith(_PASSING)
+        words = _NAMES.sub("", str(reason))  # of a failed connection, the driver has no more
+        if _OF_SERVER.search(words):
+            return bool(_FULL.search(words)) or not _accepts_connections(self._engine)
+        return not _TURNED_AWAY.search(words)
 
     def _writer(self) -> Engine:
         return self._engine.execution_options(**{_WRITES: True})
@@ -173,21 +186,31 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-#: Messages of a server that will refuse every further attempt.
-_TURNED_AWAY = re.compile(r"authentication|does not exist|pg_hba\.conf|permission denied|not permitted|invalid")
+#: Names of hosts, databases and roles in a message.
+_NAMES = re.compile(r'"[^"]*"')
+#: The severity that precedes a server's own message: in the server's language, as is the message.
+_OF_SERVER = re.compile(r"\w:  ")
+#: A server's English messages about what passes: no connection is left, or it starts or stops.
+_FULL = re.compile(r"too many|connection slots|starting up|shutting down|recovery|not (yet )?accepting")
+#: Messages of libpq's, always English, about a connection that will fail again.
+_TURNED_AWAY = re.compile(
+    r"authentication|no password|does not exist|permission denied|required|certificate|invalid", re.I
+)
 #: Classes of PostgreSQL's temporary errors: lost connections, too many of them, servers that stop or start.
 _PASSING = ("08", "53", "57P")
 
 
-def is_away(error: DBAPIError) -> bool:
-    """Return whether a server does not answer now, so that the request may be repeated."""
-    reason = error.orig
-    if not isinstance(error, OperationalError) or isinstance(reason, sqlite3.Error):
-        return False
-    state = getattr(reason, "sqlstate", None)
-    if state:
-        return str(state).startswith(_PASSING)
-    return not _TURNED_AWAY.search(str(reason))
+def _accepts_connections(engine: Engine) -> bool:
+    """Return whether the server would let someone in, whom it refused before; libpq asks it without words."""
+    try:
+        from psycopg.conninfo import make_conninfo
+        from psycopg.pq import PGconn, Ping
+    except ImportError:  # with psycopg2 alone
+        return True
+    _, arguments = engine.dialect.create_connect_args(engine.url)
+    waiting = {**_POSTGRESQL, **arguments}
+    words = {name: value for name, value in waiting.items() if isinstance(value, str | int)}
+    return PGconn.ping(make_conninfo(**words).encode()) == Ping.OK
 
 
 def _is_denied(error: DBAPIError) -> bool:

@@ -8,12 +8,12 @@ set -e
 top=$PWD
 here=$(realpath "$(dirname "$0")")
 
+# What kas has checked out goes first; the last is where bitbake-setup checks out.
+for init in "$top"/{*/,,layers/*/}oe-init-build-env; do [ ! -e "$init" ] || break; done
+
 enter() { # in the build directory, with bitbake on the PATH
-	local init
-	init=$(find "$top" -mindepth 2 -maxdepth 2 -name oe-init-build-env | head -n 1) # what kas has checked out goes first
-	[ -n "$init" ] || init=$(find "$top" -maxdepth 1 -name oe-init-build-env)
-	[ -n "$init" ] || {
-		echo "there is no oe-init-build-env in poky, nor in a directory of it" >&2
+	[ -e "$init" ] || {
+		echo "there is no oe-init-build-env in poky, nor in a directory of it or of its layers/" >&2
 		exit 1
 	}
 	set +eu
@@ -26,9 +26,18 @@ enter() { # in the build directory, with bitbake on the PATH
 }
 
 configure() { # JOBS LOCALCONF
+	case $init in "$top"/layers/*) rm -rf "$top/build" ;; esac # bitbake-setup's names other directories
 	mkdir -p "$top/build/conf" "$top/build/classes"
 	cp "$here"/*.bbclass "$top/build/classes"
+	local layer sampled=yes
+	[ ! -e "$top/build/conf/bblayers.conf" ] || sampled="" # kas wrote it
 	enter
+	# openembedded-core's samples know none of the layers beside it.
+	for layer in "$(dirname "$init")"/../meta-yocto/meta-{yocto-bsp,poky}; do
+		[ -n "$sampled" ] && [ -e "$layer" ] || continue
+		echo "BBLAYERS += \"$(realpath "$layer")\"" >>conf/bblayers.conf
+		[ "${layer##*/}" != meta-poky ] || echo 'DISTRO = "poky"' >>conf/local.conf
+	done
 	cat >>conf/local.conf <<-END
 		BB_NUMBER_THREADS = "$1"
 		PARALLEL_MAKE = "-j $1"
@@ -47,6 +56,7 @@ fetch_all() { # [-k] TARGETS…
 
 case $1 in
 layers)
+	rm -rf layers # bitbake-setup's, which poky has given
 	mkdir layers
 	set -- *.yml
 	if [ -e "$1" ]; then

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -162,6 +163,30 @@ def test_runexec(tmp_path: Path) -> None:
         pytest.skip("needs control groups that runexec may write to")
     assert [run.error for run in read_runs("".join(texts), "out.txt")] == ["", "exit code 3"]
     assert all(run.figures["real"] > 0 for run in read_runs(texts[0], "out.txt"))
+
+
+#: Programs that time a command, and shells with a ``time`` of their own.
+TIMERS = {
+    "time": ["time"], "busybox": ["busybox", "time"], "toybox": ["toybox", "time"],
+    **{name: [name, "-c"] for name in ("bash", "zsh", "fish", "tcsh", "mksh", "ksh")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TIMERS)
+def test_time(tmp_path: Path, name: str) -> None:
+    if not shutil.which(name):
+        pytest.skip(f"needs {name}")
+    words = ["time sleep 0.1"] if TIMERS[name][-1] == "-c" else ["sleep", "0.1"]
+    done = subprocess.run([*TIMERS[name], *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+    (timed,) = read_runs(done.stdout + done.stderr, "time.txt")
+    assert 0.1 <= timed.figures["real"] < 60 and timed.figures["user"] < 60
+
+
+@needs("perf")
+def test_perf_stat(tmp_path: Path) -> None:
+    run("perf", "stat", "-r", "2", "--table", "-o", "out.txt", "sleep", "0.1", cwd=tmp_path)
+    runs = read_runs((tmp_path / "out.txt").read_text(), "out.txt")
+    assert len(runs) == 2 and all(0.1 <= timed.figures["real"] < 60 for timed in runs)
 
 
 BENCHMARK = """\

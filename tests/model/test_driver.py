@@ -114,7 +114,7 @@ def test_a_new_driver_is_one_file_and_one_entry(with_shinyfs: Path) -> None:
     (lacks,) = seen["lacks"]
     assert lacks.endswith("has no shine (CONFIG_SHINY_FS): arms on shinyfs will not run")
     assert "layer:shinyfs: what shines is read twice" in seen["report"]
-    assert "layer:shinyfs: the root filesystem is copied for every container" in seen["report"]
+    assert "layer:shinyfs: all files are cloned before the clock starts" in seen["report"]
 
 
 def test_the_help_names_it_with_its_options(with_shinyfs: Path) -> None:

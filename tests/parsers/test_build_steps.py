@@ -42,6 +42,8 @@ def test_the_parts_of_a_build_add_up_to_it(name: str, text: str, expected: dict[
 
 def test_the_image_has_a_size() -> None:
     assert figures("build-steps", CLASSIC)["image size"] == 2.779015
+    compressed = CLASSIC.replace("kit-build size 2779015", "kit-build size 2779015 compressed")
+    assert figures("build-steps", compressed)["image size, compressed"] == 2.779015
 
 
 def test_time_that_an_arm_was_frozen_is_in_no_part() -> None:

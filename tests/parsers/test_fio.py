@@ -132,6 +132,8 @@ def test_old_versions_write_other_units() -> None:
     assert figures["read latency"] == 4000.0 and figures["read latency p99"] == 9000.0
     with pytest.raises(RunError, match=r"fio-2\.0\.10: it lacks 'total_ios'"):
         parse_report("fio", document(job(read={"bw": 1953}), version="fio-2.0.10"))
+    with pytest.raises(RunError, match=r"fio-4.0: its form is unknown: use fio 2.2 to 3"):
+        parse_report("fio", document(job(), version="fio-4.0"))
 
 
 @pytest.mark.parametrize(

@@ -277,12 +277,20 @@ def test_google_benchmark_gives_repetitions() -> None:
 @pytest.mark.parametrize(
     ("document", "says"),
     [
-        (hyperfine_2({"command": "a", "measurements": []}, version=3), "hyperfine's schema version 3 is unknown"),
+        (hyperfine_2({"command": "a", "measurements": []}, version=3), "hyperfine's form 3 is unknown"),
         (
             hyperfine_2({"command": "a", "measurements": [measurement(1, time_wall_clock={"value": 1, "unit": "ms"})]}),
             "time_wall_clock of 'a' is not in seconds",
         ),
         (hyperfine_2({"command": "a", "measurements": [{}]}), "not JSON of hyperfine"),
+        ({"schema_version": 3, "results": [{"command": "a", "mean": 1.0}]}, "hyperfine's form 3 is unknown"),
+        ({"version": "1.1", "benchmarks": [{"runs": [{"values": [1.0]}]}]}, "pyperf's form 1.1 is unknown"),
+        ({"version": "6.0.0", "benchmarks": [{"stats": {"rounds": 1}}]}, "pytest-benchmark's form 6.0.0 is unknown"),
+        ({"schema": "perfgate.run.v2", "samples": [{"wall_ms": 1}]}, "perfgate's form perfgate.run.v2 is unknown"),
+        (
+            {"context": {"json_schema_version": 2}, "benchmarks": [{"real_time": 1.0}]},
+            "Google Benchmark's form 2 is unknown",
+        ),
         ({"benchmarks": [{"runs": [{"values": [-1.0]}]}]}, "not JSON of pyperf"),
         ({"samples": [{"wall_ms": 1}]}, "not JSON of perfgate"),
         ({"benchmarks": [{"real_time": 1.0, "time_unit": "h"}]}, "not JSON of Google Benchmark"),
@@ -292,6 +300,12 @@ def test_what_can_not_be_read_is_named(document: dict[str, Any], says: str) -> N
     with pytest.raises(UsageError) as failure:
         read_runs(json.dumps(document), "f")
     assert failure.value.message.startswith(f"f: {says}")
+
+
+def test_a_later_benchexec_is_named() -> None:
+    with pytest.raises(UsageError) as failure:
+        read_runs(BENCHEXEC.replace("BenchExec 3.35", "BenchExec 4.0"), "f")
+    assert failure.value.message == "f: BenchExec's form 4.0 is unknown"
 
 
 def test_import_reads_packed_files_and_says_what_is_a_mean(kit: Kit, tmp_path: Path) -> None:

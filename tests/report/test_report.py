@@ -290,14 +290,15 @@ def test_csv_has_a_line_per_phase() -> None:
 
 
 def test_warm_vfs_is_flagged_and_cold_is_not() -> None:
-    def of(caches: str) -> str:
-        samples = (run("bare", 1, 2.0), run("layer:vfs", 1, 1.9))
-        arms, pairs = ("bare", "layer:vfs"), (("layer:vfs", "bare"),)
+    def of(caches: str, arm: str = "layer:vfs") -> str:
+        samples = (run("bare", 1, 2.0), run(arm, 1, 1.9))
+        arms, pairs = ("bare", arm), ((arm, "bare"),)
         facts = {"caches": caches}
         return text("full", replace(SESSION, arms=arms, baselines=pairs, facts=facts, samples=samples, not_run=()))
 
-    assert "layer:vfs: the root filesystem is copied for every container" in of("warm")
-    assert "is copied for every container" not in of("cold")
+    assert "layer:vfs: all files are copied into memory before the clock starts" in of("warm")
+    assert "layer:vfs@xfs: all files are cloned before the clock starts, and none is in" in of("warm", "layer:vfs@xfs")
+    assert "before the clock starts" not in of("cold")
 
 
 def test_a_figure_that_one_arm_does_not_report_is_not_measured_there() -> None:

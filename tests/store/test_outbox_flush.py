@@ -9,11 +9,13 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
+from sqlalchemy.exc import OperationalError
 
 from kit.core.codec import encode_json
 from kit.model.event import SampleTaken, StatusChanged
@@ -23,6 +25,7 @@ from kit.store import Outbox, open_store
 from tests.command_line import Kit
 from tests.nights import ladder_session, night
 from tests.postgresql import Server
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 
@@ -66,6 +69,64 @@ def test_a_session_begins_while_the_server_is_away_and_kit_sync_delivers_it(
     with engine.connect() as connection:  # what it found is there for others, though no kit has asked for a history
         assert connection.execute(text("SELECT count(*) FROM kit_penalties")).scalar_one() > 10
     engine.dispose()
+
+
+@pytest.fixture
+def german(postgresql: Server) -> Iterator[Server]:
+    """The server, that speaks German and asks the role ``guarded`` for a password."""
+    rules = postgresql.data / "pg_hba.conf"
+    before = rules.read_text()
+    rules.write_text(f"local all guarded scram-sha-256\n{before}")
+    postgresql.run("CREATE ROLE guarded LOGIN PASSWORD 'right'", "ALTER SYSTEM SET lc_messages = 'C.UTF-8'")
+    postgresql.call("pg_ctl", "reload")
+    yield postgresql
+    rules.write_text(before)
+    postgresql.run("DROP ROLE guarded", "ALTER SYSTEM RESET lc_messages")
+    postgresql.call("pg_ctl", "reload")
+
+
+@pytest.mark.parametrize(
+    ("role", "database", "reason"),
+    [
+        ("guarded:wrong", "postgres", "Passwort-Authentifizierung für Benutzer »guarded« fehlgeschlagen"),
+        ("guarded", "postgres", "no password supplied"),
+        ("kit", "missing", "Datenbank »missing« existiert nicht"),
+        ("missing", "postgres", "Rolle »missing« existiert nicht"),
+    ],
+)
+def test_a_server_that_refuses_in_german_is_not_away(
+    german: Server, kit: Kit, tmp_path: Path, role: str, database: str, reason: str
+) -> None:
+    url = german.url.replace("kit@/postgres?", f"{role}@/{database}?")
+    done = kit("sync", "--store", url, KIT_HOME=str(tmp_path))
+    if "»" in reason and "FATAL" in done.stderr and "»" not in done.stderr:
+        pytest.skip("needs PostgreSQL's German messages")
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert reason in done.stderr and "fix: check path, rights and server" in done.stderr
+    assert "wrong" not in done.stderr
+
+
+def refuses(url: str) -> bool:
+    engine = create_engine(url)
+    try:
+        engine.connect().close()
+    except OperationalError:
+        return True
+    finally:
+        engine.dispose()
+    return False
+
+
+def test_a_server_that_stops_in_german_is_away(german: Server, kit: Kit, tmp_path: Path) -> None:
+    engine = create_engine(german.url)
+    with engine.connect():  # until it ends, the server refuses others
+        german.call("pg_ctl", "-W", "-m", "smart", "stop")
+        wait_until(lambda: refuses(german.url))
+        done = kit("sync", "--store", german.url, KIT_HOME=str(tmp_path))
+        german.stop()
+    engine.dispose()
+    german.start()
+    assert (done.returncode, done.stderr) == (0, "") and "nothing was delivered" in done.stdout
 
 
 #: A session whose samples come as fast as they are stored, and which says of each when it is safe.

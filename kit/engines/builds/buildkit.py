@@ -59,6 +59,7 @@ class BuildkitEngine(BuildingEngine[Buildkitd]):
             Cgroup.named(daemon.home.container_cgroup.lstrip("/")),
             size=daemon.store.size,
             forget=daemon.forget,
+            compressed=True,
             daemons=Cgroup.named(daemon.home.cgroup),
             env=client_environment(settings),
             printed=printed_in_buildkit,

@@ -21,7 +21,7 @@ from kit.engines.podman import PodmanEngine, PodmanService
 from kit.engines.supervisor import DaemonDirs
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import environment, require, run
-from kit.model.arm import Arm
+from kit.model.arm import Arm, driver_of
 from kit.model.fact import PROGRAM, Fact
 
 
@@ -57,6 +57,7 @@ class BuildEngine(BuildingEngine[DockerServer], DockerEngine):
             Cgroup.named(daemon.home.container_cgroup.lstrip("/")),
             size=partial(_size, daemon),
             forget=partial(_forget, daemon),
+            compressed=driver_of(arm).image_store,
             daemons=Cgroup.named(daemon.home.cgroup),
             env={**client_environment(settings), "DOCKER_BUILDKIT": str(int(arm.buildkit))},
             printed=printed_in_buildkit if arm.buildkit else lambda line: line,

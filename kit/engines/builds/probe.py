@@ -122,7 +122,7 @@ class BuildProbe(Probe):
         """Return the build tool's own lines about the last step, and the size of its image."""
         if self._output is None:
             return ""
-        size = self._tool.size(self.images[-1])
+        size = f"{self._tool.size(self.images[-1])}{' compressed' if self._tool.compressed else ''}"
         return "\n".join([*self._output.lines, f"kit-build size {size}"])
 
     def rehearse(

@@ -27,7 +27,8 @@ class BuildFiles:
 @dataclass(frozen=True)
 class BuildTool:
     """``report_format``: the parser of its output. ``words``: the command line before a build's own arguments, which
-    ``arguments`` returns. ``size`` returns the bytes of an image, ``forget`` removes these images and the build cache.
+    ``arguments`` returns. ``size`` returns the bytes of an image, with ``compressed`` those of its compressed layers;
+    ``forget`` removes these images and the build cache.
     ``cgroup``: of the client and the steps. ``daemons``: of the daemon that builds, if any. ``printed``: returns the
     part of a line of its output that the step has printed, None if the tool itself has."""
 
@@ -36,6 +37,7 @@ class BuildTool:
     cgroup: Cgroup
     size: Callable[[str], int]
     forget: Callable[[Sequence[str]], None]
+    compressed: bool = False
     daemons: Cgroup | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     printed: Callable[[bytes], bytes | None] = lambda line: line

@@ -7,16 +7,18 @@ from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from kit.core.errors import UsageError
+from kit.parsers.runs.json_document import check_version
 from kit.parsers.runs.timed_run import TimedRun, exit_error
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("BenchExec", ("3.35",), ("1.x of 2015", "2.3", "3.0")), Tried("runexec", ("3.35",)))
+TRIED = (Tried("BenchExec", ("3.35",), ("1.x of 2015", "2.3", "3.0"), "from 4 on"), Tried("runexec", ("3.35",)))
 #: What runexec prints, in its order; doc/run-results.md of BenchExec defines it. CPU time is user and system in one.
 _KEYS = ("starttime", "terminationreason", "exitcode", "returnvalue", "exitsignal", "walltime", "cputime", "memory")
 _PRINTED = re.compile(rf"^(?P<key>{'|'.join(_KEYS)})=(?P<value>[^\n]{{0,200}}?)\r?$", re.MULTILINE)
 _RUNEXEC = re.compile(r"^(walltime=[0-9.e+-]{1,40}s|terminationreason=failed)\r?$", re.MULTILINE)
 _QUANTITY = re.compile(r"(?P<value>[0-9]{1,15}(?:\.[0-9]{1,30})?(?:e[+-]?[0-9]{1,3})?) ?[sB]?")
 _ROOT = re.compile(r"<result\s[^<>]{0,4000}\btoolmodule=")
+_GENERATOR = re.compile(r'\sgenerator="BenchExec (?P<version>[^"]{1,40})"')
 _FIX = "give the file or the output that BenchExec has written"
 
 
@@ -25,6 +27,8 @@ def read_benchexec(text: str, where: str) -> tuple[TimedRun, ...]:
     head = text[:10_000]
     if not text.lstrip("\ufeff \t\r\n").startswith("<") or not _ROOT.search(head):
         return ()
+    if generator := _GENERATOR.search(head):
+        check_version(generator["version"], r"[123]\..*", where, "BenchExec")
     if "<!ENTITY" in text:
         raise UsageError(f"{where}: it defines entities, which BenchExec does not", _FIX)
     try:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kit.core.codec import Amount
-from kit.parsers.runs.json_document import read_document
+from kit.parsers.runs.json_document import Version, read_document
 from kit.parsers.runs.timed_run import TimedRun
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("Google Benchmark", forms=("1.9",)),)
-
+TRIED = (Tried("Google Benchmark", forms=("1.9",), refused="forms other than 1"),)
+_VERSION = Version(("context", "json_schema_version"), "1")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -37,7 +37,7 @@ class _Document:
 def read_google_benchmark(text: str, where: str) -> tuple[TimedRun, ...]:
     """Return every repetition as a run: seconds of one iteration. With --benchmark_report_aggregates_only that is one
     run for each benchmark, their mean."""
-    document = read_document(_Document, text, ("benchmarks", "real_time"), where, "Google Benchmark")
+    document = read_document(_Document, text, ("benchmarks", "real_time"), where, "Google Benchmark", _VERSION)
     if document is None:
         return ()
     single = [row for row in document.benchmarks if row.run_type == "iteration"]

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from kit.core.codec import Amount, Code
 from kit.core.errors import UsageError
-from kit.parsers.runs.json_document import read_document
+from kit.parsers.runs.json_document import Version, read_document
 from kit.parsers.runs.names import distinct, with_parameters
 from kit.parsers.runs.timed_run import TimedRun, exit_error
 from kit.parsers.tried import Tried
 
 TRIED = (Tried("hyperfine", ("1.15.0",), ("1.6", "1.20", "2.0.0"), "schemas other than 1 and 2"),)
-_SCHEMA = 2
+_VERSION = Version(("schema_version",), "2")  # 1.x states none
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,6 @@ class _Result2:
 @dataclass(frozen=True)
 class _Document2:
     results: tuple[_Result2, ...]
-    schema_version: int = _SCHEMA
 
 
 #: Metrics of a run of schema 2, each with its unit.
@@ -97,18 +96,15 @@ _QUANTITIES = {
 
 def read_hyperfine(text: str, where: str) -> tuple[TimedRun, ...]:
     """Return every run; a result of 1.x without its runs as one, its mean."""
-    document2 = read_document(_Document2, text, ("results", "measurements"), where, "hyperfine")
+    document2 = read_document(_Document2, text, ("results", "measurements"), where, "hyperfine", _VERSION)
     if document2:
-        if document2.schema_version != _SCHEMA:
-            what = f"{where}: hyperfine's schema version {document2.schema_version} is unknown"
-            raise UsageError(what, f"export it by a hyperfine that writes version {_SCHEMA}")
         names = distinct([(result.short_name, result.long_name) for result in document2.results])
         return tuple(
             _run(name, measurement, where)
             for name, result in zip(names, document2.results, strict=True)
             for measurement in result.measurements
         )
-    document1 = read_document(_Document1, text, ("results", "command"), where, "hyperfine")
+    document1 = read_document(_Document1, text, ("results", "command"), where, "hyperfine", _VERSION)
     if not document1:
         return ()
     names = distinct([(result.command, result.long_name) for result in document1.results])

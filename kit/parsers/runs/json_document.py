@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -12,11 +14,38 @@ from kit.core.errors import UsageError
 T = TypeVar("T")
 
 
-def read_document(kind: type[T], text: str, head: tuple[str, str], where: str, program: str) -> T | None:
+@dataclass(frozen=True)
+class Version:
+    """Where a program's files state the version of their form, and a pattern of those that are read. Files without a
+    version are read: older ones have none."""
+
+    keys: tuple[str, ...]
+    pattern: str
+
+    def check(self, text: str, where: str, program: str) -> None:
+        """Raises UsageError for a version that is not read."""
+        stated = msgspec.json.decode(text)
+        for key in self.keys:
+            stated = stated.get(key, "") if isinstance(stated, dict) else ""
+        check_version(str(stated), self.pattern, where, program)
+
+
+def check_version(version: str, pattern: str, where: str, program: str) -> None:
+    """Raises UsageError for the version of a program's form that is not read; '' is the form of files without one."""
+    if version and not re.fullmatch(pattern, version):
+        raise UsageError(
+            f"{where}: {program}'s form {version[:40]} is unknown", "update the kit, or export an older form"
+        )
+
+
+def read_document(
+    kind: type[T], text: str, head: tuple[str, str], where: str, program: str, version: Version
+) -> T | None:
     """Return the document; None if it is another program's. ``head``: the key of its list, and a key that the first
     item of the list has. ``where``: the file's name. Raises UsageError."""
     if not _has_list(text, *head):
         return None
+    version.check(text, where, program)
     try:
         return decode_json(kind, text)
     except UsageError as error:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kit.core.codec import Amount, Code
-from kit.parsers.runs.json_document import read_document
+from kit.parsers.runs.json_document import Version, read_document
 from kit.parsers.runs.timed_run import TimedRun, exit_error
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("perfgate", forms=("0.18.1",)),)
+TRIED = (Tried("perfgate", forms=("0.18.1",), refused="receipts other than v1"),)
+_VERSION = Version(("schema",), r"perfgate\.(run|paired)\.v1")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class _PairedReceipt:
 
 def read_perfgate(text: str, where: str) -> tuple[TimedRun, ...]:
     """Return every run but the warm-ups. Those of a pair are named baseline and current, in turn."""
-    paired = read_document(_PairedReceipt, text, ("samples", "pair_index"), where, "perfgate")
+    paired = read_document(_PairedReceipt, text, ("samples", "pair_index"), where, "perfgate", _VERSION)
     if paired:
         return tuple(
             replace(_run(name, half), paired=True)
@@ -62,7 +63,7 @@ def read_perfgate(text: str, where: str) -> tuple[TimedRun, ...]:
             if not pair.warmup
             for name, half in (("baseline", pair.baseline), ("current", pair.current))
         )
-    receipt = read_document(_Receipt, text, ("samples", "wall_ms"), where, "perfgate")
+    receipt = read_document(_Receipt, text, ("samples", "wall_ms"), where, "perfgate", _VERSION)
     return tuple(_run(receipt.bench.name, run) for run in receipt.samples if not run.warmup) if receipt else ()
 
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 from kit.core.codec import Amount
 from kit.core.errors import UsageError
-from kit.parsers.runs.json_document import read_document
+from kit.parsers.runs.json_document import Version, read_document
 from kit.parsers.runs.names import distinct
 from kit.parsers.runs.timed_run import TimedRun
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("pyperf", ("2.11.0",), refused="values other than seconds"),)
+TRIED = (Tried("pyperf", ("2.11.0",), refused="forms other than 1.0; values other than seconds"),)
+_VERSION = Version(("version",), r"1\.0")
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class _Document:
 
 def read_pyperf(text: str, where: str) -> tuple[TimedRun, ...]:
     """Return every value as a run: seconds of one loop. Raises UsageError for a benchmark of something else."""
-    document = read_document(_Document, text, ("benchmarks", "runs"), where, "pyperf")
+    document = read_document(_Document, text, ("benchmarks", "runs"), where, "pyperf", _VERSION)
     if document is None:
         return ()
     benchmarks = document.benchmarks

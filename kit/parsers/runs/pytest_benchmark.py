@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kit.core.codec import Amount
-from kit.parsers.runs.json_document import read_document
+from kit.parsers.runs.json_document import Version, read_document
 from kit.parsers.runs.names import distinct
 from kit.parsers.runs.timed_run import TimedRun
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("pytest-benchmark", ("5.3.1",)),)
+TRIED = (Tried("pytest-benchmark", ("5.3.1",), refused="before 3 and from 6 on"),)
+_VERSION = Version(("version",), r"[345]\.[0-9a-z.]{1,20}")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class _Document:
 def read_pytest_benchmark(text: str, where: str) -> tuple[TimedRun, ...]:
     """Return every round as a run: seconds of one iteration. A benchmark without its rounds (--benchmark-autosave) is
     one run, their mean."""
-    document = read_document(_Document, text, ("benchmarks", "stats"), where, "pytest-benchmark")
+    document = read_document(_Document, text, ("benchmarks", "stats"), where, "pytest-benchmark", _VERSION)
     if document is None:
         return ()
     benchmarks = document.benchmarks

@@ -28,6 +28,7 @@ from kit.report.text.calls import largest_group
 from kit.report.text.caveats import (
     busy_notes,
     copied,
+    copied_why,
     fleet_notes,
     footprint_notes,
     left_out_notes,
@@ -101,9 +102,9 @@ def _advice(session: Session, analysis: Analysis, width: int) -> str:
     else:
         lines = sweep_advice(analysis.rankings, copied(session))
     said = [wrap(line, width, most=4) for line in lines]
-    if lines and (aside := copied(session)):
-        why = "all files are copied into memory before the clock starts; see --cache cold"
-        said.append(wrap(f"Not considered: {', '.join(aside)} ({why}).", width))
+    if lines:
+        why_not = copied_why(session)
+        said += [wrap(f"Not considered: {arms} ({why}; see --cache cold).", width) for arms, why in why_not]
     said += [line if line.startswith("kit ") else wrap(line, width) for line in _undecided(session, analysis)]
     return "\n".join(said)
 

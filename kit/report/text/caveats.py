@@ -35,6 +35,8 @@ _WARM_READS = 10.0
 _SWAPPED = 1 << 20
 #: The share of an arm's data written while it was frozen, above which a note says so.
 _FROZEN = 0.05
+#: Filesystems on which the engines' copies are clones.
+_SHARES_EXTENTS = ("btrfs", "xfs")
 #: Machines that a note names at most; rounds in a row that are named by the first and the last; names of rounds.
 _NAMED, _SPAN, _SPANS = 3, 4, 8
 
@@ -66,8 +68,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     found += fleet_notes(session)
     ran = [arm for arm in session.arms if any(arm == other for other, _ in seen)]
     found += driver_notes([arm for arm in ran if session.known_arm(arm)])
-    if copied(session):
-        found.append(copied_note(session))
+    found += copied_notes(session)
     found += _reads(session, analysis)
     found += way_taken(session)
     if RUN_ORDER.text(session.facts) == INTERLEAVED:
@@ -276,11 +277,19 @@ def copied(session: Session) -> tuple[str, ...]:
     return tuple(arm for arm in session.arms if arm in measured and copies_all(arm))
 
 
-def copied_note(session: Session) -> str:
-    return (
-        f"{', '.join(copied(session))}: the root filesystem is copied for every container before the clock starts; "
-        "the warm time is not the cost in use (--cache cold)"
-    )
+def copied_why(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield these arms, and why: where files share extents, a copy is a clone, whose files the page cache lacks."""
+    clones = [arm for arm in copied(session) if (known := known_arm(arm)) and known.filesystem in _SHARES_EXTENTS]
+    copies = [arm for arm in copied(session) if arm not in clones]
+    if copies:
+        yield ", ".join(copies), "all files are copied into memory before the clock starts"
+    if clones:
+        yield ", ".join(clones), "all files are cloned before the clock starts, and none is in the page cache"
+
+
+def copied_notes(session: Session) -> Iterator[str]:
+    for arms, why in copied_why(session):
+        yield f"{arms}: {why}; the warm time is not the cost in use (--cache cold)"
 
 
 def _reads(session: Session, analysis: Analysis) -> Iterator[str]:
