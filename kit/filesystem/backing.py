@@ -70,8 +70,8 @@ class Backing:
             raise RunError(reason, "see dmesg")
 
     def sync(self) -> None:
-        """Write back everything dirty, and free what was removed. A sync through a union such as fuse-overlayfs does not
-        do that. Raises RunError."""
+        """Write back everything dirty, and free removed files. A sync through a union (fuse-overlayfs) does not do
+        that. Raises RunError."""
         self.check_alive()
         if self.write_back:
             self.write_back()

@@ -135,6 +135,8 @@ def _by_pilots(found: Sequence[Pilot]) -> tuple[float | None, str]:
     for item in found:
         if item.error:
             return None, f"the pilot run of {item.arm} failed"
+        if item.fails_frozen:
+            return None, "the workload fails if it is frozen, and not otherwise: freezing ends some waits with EINTR"
         if item.seconds < SHORTEST_RUN:
             return None, f"a run takes {item.seconds:.2g} s, too short for time slices"
     length = slice_length(*((item.seconds, item.waiting) for item in found))

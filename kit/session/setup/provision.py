@@ -232,7 +232,9 @@ class Provision:
             if backing.unconfirmed:
                 found.append(UNCONFIRMED.fact(",".join(backing.unconfirmed), name))
             if counts_whole_folios(backing.path):
-                found.append(NO_DIRTIED.fact("the kernel counts whole folios, also where a program changed one byte", name))
+                found.append(
+                    NO_DIRTIED.fact("the kernel counts whole folios, also where a program changed one byte", name)
+                )
         for engine in self._engines.values():
             found += engine.facts()
         return found
