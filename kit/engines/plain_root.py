@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ from kit.host.safe_fs import (
     write_attributes,
     write_new,
 )
+from kit.host.store_times import stores_move_times
 from kit.image import Image, unpack
 from kit.image.layout import DIRECTORIES, misplaced
 
@@ -42,6 +44,7 @@ class PlainRoot:
             self._own = tuple(self._add_files(cursor))
             self._marks = dict(marks(cursor.descriptor))
             self._attributes = dict(self._read_attributes(cursor))
+            self._digests = {} if stores_move_times(path) else dict(_digests(cursor, self._marks))
 
     def _read_attributes(self, cursor: DirWalker) -> Iterator[tuple[str, Attributes]]:
         for name in self._directories(self._marks):
@@ -96,6 +99,7 @@ class PlainRoot:
             added = [name for name in now if name not in self._marks]
             changed = [name for name, mark in self._marks.items() if now.get(name) != mark]
             try:
+                changed += self._stored_into(cursor, set(now).difference(added, changed))
                 # First: new files in a directory inherit its access control list and flags.
                 still = [name for name in changed if name in now and self._is_directory_still(name, now)]
                 self._reset(cursor, self._directories(still))
@@ -106,6 +110,11 @@ class PlainRoot:
                 raise RunError(f"{cursor.path()} can't be restored: {error}", "see dmesg and mount") from None
         self._soiled = False
         return tuple(added + changed)
+
+    def _stored_into(self, cursor: DirWalker, unmoved: Set[str]) -> list[str]:
+        """Return the files whose content a run changed without moving their times, as tmpfs permits."""
+        names = {name: self._marks[name] for name in sorted(unmoved & self._digests.keys())}
+        return [name for name, digest in _digests(cursor, names) if digest != self._digests[name]]
 
     def check(self) -> None:
         """Check that nothing of the last run is left. Raises RunError as ``restore`` does."""
@@ -151,6 +160,22 @@ class PlainRoot:
 
 def _parts(name: str) -> list[str]:
     return name.split("/") if name else []
+
+
+def _digests(cursor: DirWalker, names: Mapping[str, Mark]) -> Iterator[tuple[str, bytes]]:
+    """Yield the digest of each regular file among these names that this user may read."""
+    for name, mark in names.items():
+        if stat.S_ISREG(mark[0]):
+            *above, last = _parts(name)
+            cursor.go(above)
+            with suppress(PermissionError):
+                descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=cursor.descriptor)
+                with open(descriptor, "rb", buffering=0) as file:
+                    digest = hashlib.sha256()
+                    while part := file.read(1 << 20):
+                        digest.update(part)
+                yield name, digest.digest()
+    cursor.go([])
 
 
 def _remove(cursor: DirWalker, names: Sequence[str]) -> None:

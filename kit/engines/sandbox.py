@@ -50,9 +50,10 @@ class Sandbox:
     returns its path there, '' without an engine; ``socket`` keeps it. ``registry``: HOST:PORT of the scenario's, or ''.
     Control groups: ``beside`` of the background load and the registry; ``session`` of everything that the session has
     started; ``daemons`` of the processes that serve its filesystem. The daemons are frozen after the arm, and their CPU
-    is not the arm's. ``deadline``: when everything in it is ended. ``report()`` returns what the arm itself reports of
-    the last command, in the ``report_format``, a name of kit.parsers; '' without one. ``rehearsal``: puts the arm into
-    the state in which these commands are measured."""
+    is not the arm's. ``whole_folios``: its kernel counts dirtied bytes by whole folios. ``deadline``: when everything
+    in it is ended. ``report()`` returns what the arm itself reports of the last command, in the ``report_format``, a
+    name of kit.parsers; '' without one. ``rehearsal``: puts the arm into the state in which these commands are
+    measured."""
 
     tree: str
     inputs: str
@@ -72,6 +73,7 @@ class Sandbox:
     session: Cgroup | None = None
     daemons: Cgroup | None = None
     own: tuple[Path, ...] = ()
+    whole_folios: bool = False
     deadline: Deadline | None = None
     report_format: str = ""
     report: Callable[[], str] = str

@@ -12,6 +12,7 @@ from kit.core.quantity import split_words
 from kit.filesystem.profile import Profile, bundled
 from kit.host.command import Process, died
 from kit.host.durable import sync_filesystem
+from kit.host.xfs import free_removed
 
 GIB = 1 << 30
 DEFAULT_SIZE = 20 * GIB
@@ -69,11 +70,13 @@ class Backing:
             raise RunError(reason, "see dmesg")
 
     def sync(self) -> None:
-        """Write back everything dirty. A sync through a union such as fuse-overlayfs does not do that. Raises
-        RunError."""
+        """Write back everything dirty, and free removed files. A sync through a union (fuse-overlayfs) does not do
+        that. Raises RunError."""
         self.check_alive()
         if self.write_back:
             self.write_back()
+        if self.type == "xfs":
+            free_removed(self.path)
         sync_filesystem(self.path)
 
     def full(self) -> str:

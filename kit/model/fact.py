@@ -161,6 +161,8 @@ PROGRAM = Kind("{}", of=r"[\w.-]+(?: of \S+)?")  # its version
 
 # Course of the session: why figures are missing, which arm's flagged runs are not rerun, why it ended
 NO_PSI = Kind("no psi")
+NO_DIRTIED = Kind("no dirtied bytes on {}", of=r"\S+", volatile=True)
+NO_SWITCHES = Kind("no voluntary switches", volatile=True)
 NO_CGROUP_CPU = Kind("no cgroup CPU")
 NO_CGROUP_CPU_ON_HOST = Kind("no cgroup CPU on host arms")
 IDLE = Kind("idle CPU", volatile=True)
@@ -178,7 +180,7 @@ KINDS = (
     GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, DEFAULT_REFERENCE, SEED, FRESH, PARAMETERS,
     DISTURBANCE_RULE,
     RUN_ORDER, SLICE, RUN_ORDER_WHY, IMAGE, LOAD, NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_OUTSIDE_CPU,
-    STOPPED, TRACING, NO_TRACING, COMMIT, CI_COMMIT, LABEL, KEPT, COMMAND, REVISION, LEFT_OUT,
+    NO_DIRTIED, NO_SWITCHES, STOPPED, TRACING, NO_TRACING, COMMIT, CI_COMMIT, LABEL, KEPT, COMMAND, REVISION, LEFT_OUT,
     DEVICE, ROUNDS_OF, BUSY_BEFORE, FILESYSTEM, UNCONFIRMED, COMPILER, NO_RERUN, RUNS, RUNNING_ENGINE, RUNNING_STATUS,
     DRIVER_STATUS, PROGRAM,
 )  # fmt: skip

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from kit.core.deadline import Deadline
 from kit.core.errors import SESSION_LOG, RunError, TimedOut
+from kit.host.dirtied import BLOCK
 from kit.host.interrupt import interruptible
 
 SOCKET_NAME = "s"
@@ -27,9 +28,6 @@ _PATIENCE = 60.0
 _LONGEST_ANSWER = 1024
 #: Readings of a clock that is not this machine's.
 _CLOCK_READINGS = 3
-#: Bytes of the unit of ru_oublock (getrusage(2)): the kernel counts what a process dirtied in the page cache or wrote
-#: directly.
-_BLOCK = 512
 #: Fields of Timing that gVisor's kernel does not count as Linux does.
 COUNTS = ("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches", "dirtied_bytes")
 _STATES = ("exit", "signal", "error")
@@ -272,7 +270,7 @@ def _timing(exited: bool, numbers: Mapping[str, int]) -> Timing:
         major_faults=numbers["majflt"],
         voluntary_switches=numbers["nvcsw"],
         involuntary_switches=numbers["nivcsw"],
-        dirtied_bytes=numbers["oublock"] * _BLOCK,
+        dirtied_bytes=numbers["oublock"] * BLOCK,
         ended=numbers["end_ns"] / 1e9,
     )
 

@@ -1,11 +1,13 @@
 """A plain root filesystem is brought back whatever a run left in it, and nothing outside is touched."""
 
 import io
+import mmap
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from kit.core.errors import KitError, RunError, UsageError
 from kit.engines.plain_root import PlainRoot
 from kit.host.command import run
+from kit.host.mounts import mount_of
 from kit.host.safe_fs import remove
 from kit.image import Image, ImageCache
 
@@ -124,6 +127,25 @@ def test_all_is_brought_back_and_nothing_outside_is_touched(
     assert root.restore() == ()
     assert (root.path / "usr/lib/two").stat().st_mtime == 1_000_000_000
     assert (root.path / "usr/lib/one").samefile(root.path / "usr/lib/same")
+
+
+def test_a_store_through_a_mapping_is_brought_back_on_tmpfs(tmp_path: Path) -> None:
+    """There it moves no time of a file whose page was read before."""
+    shm = Path("/dev/shm")
+    if mount_of(shm).type != "tmpfs":
+        pytest.skip("/dev/shm is no tmpfs")
+    with tempfile.TemporaryDirectory(dir=shm) as memory:
+        root = PlainRoot(archive(tmp_path / "rootfs.tar"), Path(memory) / "root")
+        before, path = seen(root.path), root.path / "usr/lib/two"
+        assert root.restore() == ()
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as pages:
+            times = path.stat().st_mtime_ns, path.stat().st_ctime_ns
+            assert pages[0] == ord("2")
+            pages[0] = ord("3")
+        assert (path.stat().st_mtime_ns, path.stat().st_ctime_ns) == times
+        assert root.restore() == ("usr/lib/two",)
+        assert seen(root.path) == before
+        assert root.restore() == ()
 
 
 def test_what_could_not_be_brought_back_is_tried_again_before_it_is_used(root: PlainRoot, tmp_path: Path) -> None:

@@ -131,6 +131,12 @@ def test_what_this_kernels_overlay_was_given_is_in_force(tmp_path: Path, wanted:
         unmount(tmp_path / "merged")
 
 
+def used(path: Path) -> int:
+    """Return the bytes in use on a filesystem."""
+    stat = os.statvfs(path)
+    return stat.f_frsize * (stat.f_blocks - stat.f_bfree)
+
+
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
     enter_private_mounts()
@@ -189,6 +195,24 @@ def test_an_option_that_is_ignored_is_no_profile(journal: Journal, tmp_path: Pat
         make_backing("odd", options, tmp_path / "run" / "fs" / "odd", "run", journal),
     ):
         pytest.fail("it was mounted")
+
+
+@pytest.mark.machine
+def test_the_space_of_removed_files_is_free_after_a_sync(journal: Journal, tmp_path: Path) -> None:
+    """XFS frees removed files in the background. A file of many extents takes it longest."""
+    where = tmp_path / "run" / "fs" / "xfs"
+    with make_backing("xfs", small(tmp_path), where, "run", journal) as backing:
+        backing.sync()
+        before = used(backing.path)
+        fragmented = backing.path / "fragmented"
+        with fragmented.open("wb") as file:
+            for start in range(0, 192 << 20, 16 << 10):
+                os.posix_fallocate(file.fileno(), start, 4096)
+        backing.sync()
+        assert used(backing.path) - before > 40 << 20
+        fragmented.unlink()
+        backing.sync()
+        assert used(backing.path) - before < 1 << 20
 
 
 @pytest.mark.machine

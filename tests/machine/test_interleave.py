@@ -129,6 +129,9 @@ def test_interleaved_arms(kit: Kit, tiny: Path) -> None:
     for phase in found["samples"]:
         assert phase["digests"]["run order"] == "interleaved"
         assert phase["slices"] >= 2 and phase["real"] > 0
+        assert phase["voluntary_switches"] is None  # each freeze adds some
+        assert phase["involuntary_switches"] is not None
+    assert "no voluntary switches" in found["session"]["facts"]
     assert left_on_machine() == []
 
 
@@ -148,6 +151,71 @@ def test_what_a_command_does_decides(kit: Kit, tiny: Path, command: str, order: 
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)["session"]["facts"]
     assert facts["run order"] == order and why in facts["why run order"], facts["why run order"]
+
+
+@pytest.mark.unmeasured
+@pytest.mark.parametrize(
+    "daemon",
+    [
+        ("fuse-overlayfs", "-f", "-o", "lowerdir={0}/lower,upperdir={0}/upper,workdir={0}/work", "{0}/merged"),
+        ("mergerfs", "-f", "-o", "minfreespace=0,category.create=ff", "{0}/upper:{0}/lower", "{0}/merged"),
+        ("unionfs-fuse", "-f", "-o", "cow", "{0}/upper=RW:{0}/lower=RO", "{0}/merged"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_request_to_a_daemon_fails_when_its_client_is_frozen(
+    group: Cgroup, tmp_path: Path, daemon: tuple[str, ...]
+) -> None:
+    """The kernel sends the daemon an INTERRUPT. One that answers EINTR would make the client's call fail."""
+    for name in ("lower", "upper", "work", "merged"):
+        (tmp_path / name).mkdir()
+    merged = tmp_path / "merged"
+    server = subprocess.Popen([word.format(tmp_path) for word in daemon])
+    wait_until(merged.is_mount, process=server)
+    join = "".join(f"echo $$ > {file}; " for file in group.procs)
+    work = "while :; do dd if=/dev/zero of=f bs=1M count=4 conv=fsync status=none; cat f > g; rm f g; done"
+    client = subprocess.Popen(["sh", "-ec", f"{join} cd {merged}; {work}"])
+    freezer = Freezer.of(group)
+    try:
+        for number in range(100):
+            time.sleep(0.003 * (number % 7))
+            freezer.freeze()
+            freezer.thaw()
+        assert client.poll() is None
+    finally:
+        client.kill()
+        client.wait(60)
+        wait_until(lambda: subprocess.run(["umount", merged], check=False).returncode == 0, 60)
+        server.wait(60)
+
+
+#: Waits for 20 ms, for a second, and takes an early return for an error.
+WAITS = """
+#include <sys/epoll.h>
+#include <time.h>
+int main(void)
+{
+	struct epoll_event event;
+	int poll = epoll_create1(0);
+	for (time_t end = time(0) + 2; time(0) < end;)
+		if (epoll_wait(poll, &event, 1, 20) < 0)
+			return 1;
+	return 0;
+}
+"""
+
+
+@pytest.mark.unmeasured
+def test_a_workload_that_fails_when_frozen_is_not_interleaved(kit: Kit, tiny: Path, tmp_path: Path) -> None:
+    """The kernel ends epoll_wait with EINTR when it freezes a process under cgroup v2."""
+    source = tmp_path / "source"
+    source.mkdir()
+    subprocess.run(["cc", "-static", "-xc", "-o", source / "waits", "-"], input=WAITS, text=True, check=True)
+    words = (*WORDS, "--image", tiny, "--rounds", "2", "--no-rerun", "--source", source, "--json", "-")
+    done = kit(*words, "--", "./waits")
+    assert done.returncode == 0, done.stdout + done.stderr
+    facts = json.loads(done.stdout)["session"]["facts"]
+    assert facts["run order"] == "sequential" and "EINTR" in facts["why run order"]
 
 
 #: Files written and read through the arm's own filesystem, three times the same.

@@ -106,3 +106,4 @@ def test_a_freeze_after_the_commands_end_is_not_subtracted(
     command.turn(1.0, ())
     assert command.work.timing.real == pytest.approx(300.0 - frozen_for)
     assert command.work.timing.spread == pytest.approx(150.0 - frozen_for)
+    assert command.work.timing.voluntary_switches == (None if frozen_for else 2)  # each freeze adds some

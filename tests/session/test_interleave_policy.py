@@ -82,6 +82,12 @@ def decided(
     return plan.interleave, {fact.key: fact.text for fact in made}
 
 
+def test_a_workload_that_fails_only_if_it_is_frozen_is_not_interleaved() -> None:
+    seconds, facts = decided(Request("kernel:short"), lambda: (Pilot("bare", 10.0, NOTHING, fails_frozen=True),))
+    assert seconds is None and facts["run order"] == "sequential"
+    assert "fails if it is frozen" in facts["why run order"]
+
+
 def unwanted() -> Sequence[Pilot]:
     raise AssertionError("no pilot run is needed")
 

@@ -200,6 +200,8 @@ def _beside(item: CallCosts, analysis: Analysis) -> str:
         here, there = (analysis.arm(arm, item.point).mean(item.phase, *names) for arm in (item.arm, item.baseline))
         if here is not None and there is not None:
             said.append(f"{what} {here:,.0f}, on the baseline {there:,.0f}")
+        else:
+            said.append(f"{what} not available")
     return f"in measured runs: {'; '.join(said)}" if said else ""
 
 

@@ -133,6 +133,8 @@ class Underway:
         frozen_for = self._frozen_until(timing.ended)
         since = frozen_for - self._frozen_until(timing.ended - timing.spread)
         timing = replace(timing, real=timing.real - frozen_for, spread=timing.spread - since)
+        if frozen_for:  # each freeze and thaw adds two to a process that sleeps, one to a process that runs
+            timing = replace(timing, voluntary_switches=None)
         whole = self._last.since(self._first)
         frozen = whole.since(self.spent)
         spent = replace(self.spent, write_bytes=whole.write_bytes, space=whole.space, inodes=whole.inodes)

@@ -98,7 +98,8 @@ def flushed(name: str, sandbox: Sandbox, work: Work, idle: IdleRate, before: Cou
     whole = work.spent + flush
     spent = replace(work.spent, space=whole.space, inodes=whole.inodes)
     figures = _metrics(timing) | _metrics(spent) | _metrics(work.memory)
-    if sandbox.daemons:  # nobody counts what they write, and FUSE counts the pages of the arm's programs twice
+    # Nobody counts what daemons write, and FUSE counts the pages of the arm's programs twice.
+    if sandbox.daemons or sandbox.whole_folios:
         figures["dirtied_bytes"] = None
     return Phase(
         name=name,

@@ -1,20 +1,21 @@
-"""The pilot run: one run before a session's arms are prepared. It shows the duration of a run, and how the workload
-waits for processes that would not be frozen with it."""
+"""The pilot run: one run before a session's arms are prepared. It shows the duration of a run, how the workload waits
+for processes that would not be frozen with it, and whether it fails if it is frozen."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from kit.analysis.runs.waiting import Waiting, waiting
+from kit.analysis.runs.waiting import SHORTEST, Waiting, waiting
 from kit.core.deadline import Deadline, run_deadline
-from kit.core.errors import KitError
+from kit.core.errors import KitError, RunError
 from kit.engines import Sandbox
 from kit.host.cgroup.cgroup import Cgroup
+from kit.host.cgroup.freezer import Freezer
 from kit.host.cgroup.idle_load import NOT_WATCHED
 from kit.host.cgroup.task_states import waits
 from kit.model.arm import Arm
@@ -32,13 +33,15 @@ _STEP = 0.005
 @dataclass(frozen=True)
 class Pilot:
     """The result of a pilot run of ``arm``. ``seconds``: its real time, without untimed steps. ``error``: why it
-    failed, or ''. ``ended``: the kit ended it early, so a run takes longer."""
+    failed, or ''. ``ended``: the kit ended it early, so a run takes longer. ``fails_frozen``: it failed while it was
+    frozen and thawed again and again, but not without that."""
 
     arm: str
     seconds: float
     waiting: Waiting
     error: str = ""
     ended: bool = False
+    fails_frozen: bool = False
 
 
 def pilot_runs(context: RunContext) -> list[Pilot]:
@@ -55,15 +58,19 @@ def _first_run(arms: Sequence[Arm], context: RunContext) -> Pilot | None:
     for arm in arms:
         step = PlanStep(0, arm, context.plan.points[0])
         try:
-            return _run(step, context)
+            pilot = _run(step, context, frozen=True)
+            if not pilot.error:
+                return pilot
+            return replace(again := _run(step, context, frozen=False), fails_frozen=not again.error)
         except KitError:
             continue  # the preparation of arms reports the reason
     return None
 
 
-def _run(step: PlanStep, context: RunContext) -> Pilot:
-    """Run the pilot. Raises KitError if the arm's sandbox can't be made."""
-    looks, late = _Looks(), False
+def _run(step: PlanStep, context: RunContext, frozen: bool) -> Pilot:
+    """Run the pilot. ``frozen``: freeze and thaw it as often as the shortest slices would. Raises KitError if the arm's
+    sandbox can't be made."""
+    looks, late = _Looks(frozen), False
     with Run(step, context) as run:
         run.make_sandbox(partial(_deadline, context))
         run.settle()
@@ -94,8 +101,10 @@ def _deadline(context: RunContext) -> Deadline | None:
 @dataclass
 class _Looks:
     """Observes a sandbox's control groups at equal intervals while commands run, but not while their data are flushed:
-    then nothing of the workload runs. ``seconds``: the commands' total duration."""
+    then nothing of the workload runs. ``frozen``: freezes and thaws them meanwhile. ``seconds``: the commands' total
+    duration."""
 
+    frozen: bool = False
     seen: list[bool] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -103,7 +112,8 @@ class _Looks:
     def around(self, phase: str, sandbox: Sandbox) -> Iterator[tuple[()]]:
         groups = [group for group in (sandbox.cgroup, sandbox.daemons) if group]
         ended = threading.Event()
-        thread = threading.Thread(target=self._look, args=(groups, ended), name="pilot", daemon=True)
+        freezer = Freezer.of(*groups) if self.frozen else None
+        thread = threading.Thread(target=self._look, args=(groups, freezer, ended), name="pilot", daemon=True)
         thread.start()
         try:
             yield ()
@@ -111,8 +121,19 @@ class _Looks:
             ended.set()
             thread.join()
 
-    def _look(self, groups: Sequence[Cgroup], ended: threading.Event) -> None:
-        began = time.monotonic()
+    def _look(self, groups: Sequence[Cgroup], freezer: Freezer | None, ended: threading.Event) -> None:
+        began = freeze_time = time.monotonic()
         while not ended.wait(_STEP):
             self.seen.append(waits(groups))
+            if freezer and time.monotonic() - freeze_time > SHORTEST:
+                _freeze_once(freezer)
+                freeze_time = time.monotonic()
         self.seconds += time.monotonic() - began
+
+
+def _freeze_once(freezer: Freezer) -> None:
+    with suppress(RunError):  # the group ended with its command
+        try:
+            freezer.freeze()
+        finally:
+            freezer.thaw()

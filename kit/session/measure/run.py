@@ -15,6 +15,7 @@ from kit.core.errors import KitError, TimedOut, said_by_system
 from kit.engines import Sandbox
 from kit.engines.registry import Registry
 from kit.host.cgroup.idle_load import IdleRate
+from kit.host.dirtied import counts_whole_folios
 from kit.model.arm import Arm
 from kit.model.plan import PlanStep
 from kit.model.sample import RUN_ORDER, Phase, Sample, run_order
@@ -107,6 +108,7 @@ class Run:
             registry=self._registry.address if self._registry else "",
             beside=tuple(group for group in groups if group),
             session=context.group,
+            whole_folios=any(map(counts_whole_folios, (sandbox.backing.path, *sandbox.own))),
         )
         self.fail(self.workload.prepare(self.sandbox, self.logfile))
         if not self.error:

@@ -15,7 +15,7 @@ from kit.host.machine import Host
 from kit.model.arm import Arm
 from kit.model.default import AUTO, OFF
 from kit.model.drivers import SYSTEM
-from kit.model.fact import RUN_ORDER, RUN_ORDER_WHY, SLICE, Fact
+from kit.model.fact import NO_SWITCHES, RUN_ORDER, RUN_ORDER_WHY, SLICE, Fact
 from kit.model.plan import Plan
 from kit.model.sample import SEQUENTIAL, run_order
 from kit.model.session import Session
@@ -109,7 +109,7 @@ def ordered_as(session: Session, facts: Mapping[str, str]) -> Session:
     before, unheard, then follows the others."""
     if not RUN_ORDER.text(facts):
         return session
-    keys = {kind.key for kind in (RUN_ORDER, SLICE, RUN_ORDER_WHY)}
+    keys = {kind.key for kind in (RUN_ORDER, SLICE, RUN_ORDER_WHY, NO_SWITCHES)}
     mine = {key: text for key, text in session.facts.items() if key not in keys}
     return replace(session, facts={**mine, **{key: text for key, text in facts.items() if key in keys}})
 
@@ -123,7 +123,8 @@ def _not_worth(plan: Plan) -> str:
 
 def _facts(seconds: float | None, why: str) -> tuple[Fact, ...]:
     length = () if seconds is None else (SLICE.fact(f"{seconds:g} s"),)
-    return (RUN_ORDER.fact(run_order(seconds)), *length, RUN_ORDER_WHY.fact(why))
+    lacking = () if seconds is None else (NO_SWITCHES.fact("each freeze and thaw of an interleaved arm adds to them"),)
+    return (RUN_ORDER.fact(run_order(seconds)), *length, RUN_ORDER_WHY.fact(why), *lacking)
 
 
 def _by_pilots(found: Sequence[Pilot]) -> tuple[float | None, str]:
@@ -134,6 +135,8 @@ def _by_pilots(found: Sequence[Pilot]) -> tuple[float | None, str]:
     for item in found:
         if item.error:
             return None, f"the pilot run of {item.arm} failed"
+        if item.fails_frozen:
+            return None, "the workload fails if it is frozen, and not otherwise: freezing ends some waits with EINTR"
         if item.seconds < SHORTEST_RUN:
             return None, f"a run takes {item.seconds:.2g} s, too short for time slices"
     length = slice_length(*((item.seconds, item.waiting) for item in found))

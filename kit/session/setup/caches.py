@@ -45,17 +45,28 @@ def forget_below(top: Path) -> None:
 
 
 def _files(top: Path) -> Iterator[BinaryIO]:
-    """Yield the files to read. Sparse files are left out: a driver's own loop device has a hundred gigabytes. The same
-    file is read once per driver: btrfs shows an image of a hundred layers as a hundred trees. Missing and unreadable
-    files are ignored."""
-    seen: set[tuple[str, int, int]] = set()
+    """Yield the files to read. Sparse files are left out: a driver's own loop device has a hundred gigabytes. A file of
+    a snapshot is read once: btrfs shows an image of a hundred layers as a hundred trees, with the same inode numbers.
+    Missing and unreadable files are ignored."""
+    seen: set[tuple[int, str, int, int]] = set()
     for directory, _, names in os.walk(top):
         for name in names:
             with suppress(OSError):
                 path = os.path.join(directory, name)
                 info = os.lstat(path)
-                same = name, info.st_size, info.st_mtime_ns
-                if stat.S_ISREG(info.st_mode) and info.st_blocks * 512 >= info.st_size // 2 and same not in seen:
+                same = info.st_ino, name, info.st_size, info.st_mtime_ns
+                if stat.S_ISREG(info.st_mode) and same not in seen:
                     seen.add(same)
                     with open(path, "rb", buffering=0) as file:
-                        yield file
+                        if not _is_sparse(file, info):
+                            yield file
+
+
+def _is_sparse(file: BinaryIO, info: os.stat_result) -> bool:
+    """Return whether at least half of a file is holes. A compressed file, as of EROFS or btrfs, has few blocks, too,
+    but no hole."""
+    if info.st_blocks * 512 >= info.st_size // 2:
+        return False
+    holes = os.lseek(file.fileno(), 0, os.SEEK_HOLE) < info.st_size
+    file.seek(0)
+    return holes

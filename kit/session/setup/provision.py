@@ -18,12 +18,13 @@ from kit.engines import BackingRoot, Blocker, Engine, EngineConfig, Sandbox, eng
 from kit.engines.copies import as_one
 from kit.filesystem import Backing, BackingOptions, make_backing
 from kit.host.assumptions import CONTAINER, USER_NAMESPACE, unmet
+from kit.host.dirtied import counts_whole_folios
 from kit.host.kernel_part import require_part
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model.arm import BUILD, USERNS, Arm, driver_of, fix_of
 from kit.model.drivers import SYSTEM
-from kit.model.fact import FILESYSTEM, UNCONFIRMED, Fact
+from kit.model.fact import FILESYSTEM, NO_DIRTIED, UNCONFIRMED, Fact
 from kit.model.session import NotRun
 from kit.session.setup.caches import drop_names, forget_below, read_below
 from kit.session.setup.workers import Step, Workers
@@ -230,6 +231,10 @@ class Provision:
             found.append(FILESYSTEM.fact(text, name))
             if backing.unconfirmed:
                 found.append(UNCONFIRMED.fact(",".join(backing.unconfirmed), name))
+            if counts_whole_folios(backing.path):
+                found.append(
+                    NO_DIRTIED.fact("the kernel counts whole folios, also where a program changed one byte", name)
+                )
         for engine in self._engines.values():
             found += engine.facts()
         return found
