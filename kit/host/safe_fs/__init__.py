@@ -8,7 +8,7 @@ from kit.host.safe_fs.listing import Mark, marks
 from kit.host.safe_fs.members import Members, Owned, empty_file
 from kit.host.safe_fs.remove import remove, remove_at
 from kit.host.safe_fs.scratch import remove_abandoned, scratch
-from kit.host.safe_fs.trusted import open_real, open_trusted
+from kit.core.trusted import open_real, open_trusted
 from kit.host.safe_fs.unpack import unpack
 
 __all__ = [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kit.core.errors import RunError
 from kit.host.safe_fs.dir_walker import DirWalker
-from kit.host.safe_fs.trusted import open_real
+from kit.core.trusted import open_real
 
 
 def remove(path: Path, real: bool = False) -> None:
