@@ -18,6 +18,7 @@ from kit.cli.lazy import LazyGroup
 from kit.cli.streams import ReaderGoneError, drop_unread, flush_streams, take_streams
 from kit.core import exit_code
 from kit.core.errors import KitError, UsageError, said_by_system
+from kit.core.private import take_umask
 from kit.core.sanitize import printable
 from kit.host.interrupt import take_interrupts
 
@@ -101,6 +102,7 @@ def cli(context: click.Context) -> None:
 
 def main() -> NoReturn:
     """Run the command; print an error as one line and exit with its code."""
+    take_umask()
     take_interrupts()
     gc.set_threshold(_GARBAGE)
     take_streams()

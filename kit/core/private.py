@@ -6,12 +6,29 @@ import grp
 import os
 import pwd
 import shlex
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kit.core.errors import MachineError
+
+#: The umask with which the user started this process, once it has another.
+_USERS: list[int] = []
+
+
+def take_umask() -> None:
+    """Give this process, and all it starts, the umask by which others only read what it makes: programs that they could
+    write to would be run by root. Files that the user asks for still follow the user's own, ``users_umask``."""
+    before = os.umask(0o022)
+    if not _USERS:
+        _USERS.append(before)
+
+
+def users_umask() -> int:
+    if _USERS:
+        return _USERS[0]
+    status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")  # umask(2) would also set it
+    return next(int(line.split()[1], 8) for line in status.splitlines() if line.startswith("Umask:"))
 
 
 @contextmanager

@@ -125,28 +125,31 @@ def _walk(way: _Way, path: Path, make: bool = False, owners: Collection[int] = (
         name = pending.pop()
         try:
             info = os.stat(name, dir_fd=way.here, follow_symlinks=False)
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError) as error:
             if not make:
                 return
+            if isinstance(error, PermissionError):
+                raise
             with suppress(FileExistsError):
                 os.mkdir(name, 0o755, dir_fd=way.here)
                 os.chmod(name, 0o755, dir_fd=way.here)  # past the umask; who may write here is checked already
-        except PermissionError:
-            if make:
-                raise
-            return
         else:
             if stat.S_ISLNK(info.st_mode):
                 _check(way.path(name), info, way.here, trusted)
                 links += 1
-                if links > _LINKS:
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-                target = Path(os.readlink(name, dir_fd=way.here))
-                if target.is_absolute():
-                    way.start_again()
-                pending += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+                pending += _target(way, name, links)
                 continue
         way.enter(name)
+
+
+def _target(way: _Way, name: str, links: int) -> list[str]:
+    """Return the names to which a symlink leads, the first one last. Raises OSError after too many ``links``."""
+    if links > _LINKS:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), way.path(name))
+    target = Path(os.readlink(name, dir_fd=way.here))
+    if target.is_absolute():
+        way.start_again()
+    return [*reversed(target.parts[1:] if target.is_absolute() else target.parts)]
 
 
 def open_real(path: Path) -> int:

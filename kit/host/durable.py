@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from kit.core.codec import UnreadableError, decode_json, encode_json
 from kit.core.errors import RunError
-from kit.core.regular import open_regular
+from kit.core.trusted import open_believed
 
 T = TypeVar("T")
 
@@ -42,9 +42,9 @@ def write_record(path: Path, value: Any) -> None:
 
 def read_record(kind: type[T], path: Path) -> T | None:
     """Return what ``write_record`` has written. None if the record is missing or unreadable: its object is then
-    rebuilt."""
+    rebuilt. Raises UsageError if others may have changed it, since programs are run by what it says."""
     try:
-        with open_regular(path) as file:
+        with open_believed(path) as file:
             return decode_json(kind, file.read())
     except (OSError, UnreadableError):
         return None
