@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -24,6 +25,8 @@ Examples:
 
 Commands, options, scenarios, arms, filesystems, images, metrics, sessions and topics are completed."""
 
+#: Words that no shell reads as anything else, whole or in part.
+_PLAIN = re.compile(r"[\w./][\w./:@=+,-]*")
 #: Bash splits words at some of : = @ before a completion sees them, and replaces the last part alone.
 _BASH = r"""
 _kit_completion() {
@@ -140,7 +143,9 @@ def complete_metrics(context: click.Context, parameter: click.Parameter, begun: 
 
 
 def _beginning(found: Iterable[str], begun: str) -> list[str]:
-    return [name for name in found if name.startswith(begun)]
+    """Return the names that begin so. A shell puts them into the command line as they are: what it would expand, run or
+    take for an option is left out, since a store has texts of others."""
+    return [name for name in found if name.startswith(begun) and _PLAIN.fullmatch(name)]
 
 
 def _filesystems() -> list[str]:
