@@ -17,6 +17,7 @@ from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import MEANINGS, described
 from kit.core.quantity import duration
 from kit.core.redact import redact
+from kit.host.output_file import append_output, make_output_directory
 from kit.report.renderer import NIGHT, find, renderers
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
 
     output = Path(job.output)
     try:
-        output.mkdir(parents=True, exist_ok=True)
+        make_output_directory(output)
     except OSError as error:
         raise UsageError(
             f"{output}: {error.strerror}", "name a directory that you may write to: --output DIR"
@@ -163,11 +164,10 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
 
 def _write_reports(night: Night, output: Path, json_file: str) -> None:
     for item in _FILES:
-        write(str(output / item.file), item.render(night))
+        write(str(output / item.file), item.render(night), in_real=True)
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
-        with open(step, "a", encoding="utf-8") as file:
-            file.write(find(NIGHT, "summary").render(night))
+        append_output(Path(step), find(NIGHT, "summary").render(night))
     if json_file:
         write(json_file, find(NIGHT, "nightly").render(night))
     if json_file == "-":

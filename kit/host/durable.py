@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from kit.core.codec import UnreadableError, decode_json, encode_json
 from kit.core.errors import RunError
@@ -17,16 +19,32 @@ T = TypeVar("T")
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file that has its old content, or all of the new content. Raises OSError."""
-    new = path.with_name(f".new-{path.name}-{secrets.token_hex(4)}")
+    with replacing(path, 0o644) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def replacing(path: Path, mode: int, in_real: bool = False) -> Iterator[IO[bytes]]:
+    """Yield a new file beside ``path`` that takes its name at the end of the block, with that mode. ``in_real``: refuse
+    a link in the place of its directory. Raises OSError."""
+    new = f".new-{secrets.token_hex(8)}"
+    only = os.O_NOFOLLOW if in_real else 0
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | only)
     try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        _rename(new, path)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(new, flags, 0o600, dir_fd=directory), "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            yield file
+        os.replace(new, path.name, src_dir_fd=directory, dst_dir_fd=directory)
+        os.fsync(directory)  # the name, too
     except BaseException:
-        new.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(new, dir_fd=directory)
         raise
+    finally:
+        os.close(directory)
 
 
 def publish(new: Path, target: Path) -> None:

@@ -51,14 +51,14 @@ def _named(found: Sequence[_Entry], name: str) -> _Entry:
 
 
 def write_docker_archive(
-    archive: Path, config: bytes, layers: Sequence[tuple[str, Path]], names: Sequence[str] = ()
+    archive: IO[bytes], config: bytes, layers: Sequence[tuple[str, Path]], names: Sequence[str] = ()
 ) -> None:
     """Write an image; the same one always makes the same file. ``layers``: digest and uncompressed tarball of each,
     lowest first. ``names``: with tags; the kit's own daemons get none, which could collide with another's."""
     members = [f"{digest.removeprefix('sha256:')}/layer.tar" for digest, _ in layers]
     name = f"{hashlib.sha256(config).hexdigest()}.json"
     manifest = json.dumps([{"Config": name, "RepoTags": list(names) or None, "Layers": members}]).encode()
-    with tarfile.open(archive, "w") as tar:
+    with tarfile.open(fileobj=archive, mode="w") as tar:
         for member, (_, layer) in dict(zip(members, layers, strict=True)).items():  # one may be listed twice
             with layer.open("rb") as file:
                 _add(tar, member, file, layer.stat().st_size)
