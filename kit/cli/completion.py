@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from kit.cli.streams import complain
 from kit.core.errors import KitError
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def completion(context: click.Context, shell: str) -> None:
     # Not source(), which asks the shell for its version: the shell may be on another machine.
     click.echo(_BASH.strip("\n") if shell == "bash" else made.source_template % made.source_vars())
     if sys.stdout.isatty():
-        click.echo(f'# into your shell: eval "$(kit completion {shell})"', err=True)
+        complain(f'# into your shell: eval "$(kit completion {shell})"')
 
 
 def complete_scenarios(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:

@@ -13,6 +13,7 @@ import click
 
 from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_machines_options
 from kit.cli.options import cache_from_option, json_option, store_option, the_store, wait_idle_option, write
+from kit.cli.streams import complain
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import MEANINGS, described
 from kit.core.quantity import duration
@@ -156,9 +157,9 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
         notify(job, night, store, destinations)  # the sessions before are still in the store
     try:
         if pruned := prune_night(job, night, find_paths(), store):
-            click.echo(pruned, err=json_file == "-")
+            (complain if json_file == "-" else click.echo)(pruned)
     except KitError as error:
-        click.echo(f"kit: old sessions are not removed: {error}", err=True)
+        complain(f"kit: old sessions are not removed: {error}")
     return night
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kit.cli.completion import complete_arms, complete_metrics
+from kit.cli.streams import complain
 from kit.core.errors import UsageError
 from kit.host.output_file import write_output
 from kit.report.renderer import SESSION, Renderer, find, names, offered
@@ -195,7 +196,7 @@ def the_store(url: str, read_only: bool = False, patient: bool = False) -> Store
 
     default = find_paths().store
     url = url or configured_store()
-    return open_store(url, default, read_only, lambda text: click.echo(f"kit: {text}", err=True), patient)
+    return open_store(url, default, read_only, lambda text: complain(f"kit: {text}"), patient)
 
 
 def check_writable(path: str | None) -> None:

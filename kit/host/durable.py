@@ -23,6 +23,7 @@ def write_file(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+    _sync_names(path.parent)
 
 
 @contextmanager
@@ -38,7 +39,6 @@ def replacing(path: Path, mode: int, in_real: bool = False) -> Iterator[IO[bytes
             os.fchmod(file.fileno(), mode)
             yield file
         os.replace(new, path.name, src_dir_fd=directory, dst_dir_fd=directory)
-        os.fsync(directory)  # the name, too
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(new, dir_fd=directory)
@@ -82,8 +82,12 @@ def sync_filesystem(path: Path) -> None:
 
 def _rename(new: Path, target: Path) -> None:
     new.replace(target)
-    directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    _sync_names(target.parent)
+
+
+def _sync_names(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(directory)  # the name, too
+        os.fsync(directory)
     finally:
         os.close(directory)

@@ -46,7 +46,7 @@ def make_output_directory(path: Path) -> None:
     try:
         make_directory(path, 0o777 & ~users_umask())
     except FileExistsError:
-        link = "is a link; name the directory that it leads to"
+        link = "a link; name the directory that it leads to"
         raise NotADirectoryError(
             errno.ENOTDIR, link if path.is_symlink() else os.strerror(errno.ENOTDIR), str(path)
         ) from None
