@@ -15,10 +15,10 @@ from kit.core.toml import LONGEST
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-def open_regular(path: Path, flags: int = 0) -> IO[bytes]:
-    """Open a regular file for reading, without waiting. ``flags``: further flags of open(2), as O_NOFOLLOW. Raises
-    OSError, also for any other file."""
-    descriptor = os.open(path, _FLAGS | flags)
+def open_regular(path: Path, flags: int = 0, directory: int | None = None) -> IO[bytes]:
+    """Open a regular file for reading, without waiting. ``flags``: further flags of open(2), as O_NOFOLLOW.
+    ``directory``: a descriptor of the one that has the file. Raises OSError, also for any other file."""
+    descriptor = os.open(path if directory is None else path.name, _FLAGS | flags, dir_fd=directory)
     try:
         check_regular(descriptor, path)
         return open(descriptor, "rb")

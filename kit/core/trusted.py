@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
@@ -97,37 +97,35 @@ def open_believed(path: Path, owners: Collection[int] = ()) -> IO[bytes]:
     nobody else may write to it, to its directory, or exchange a directory above it. Raises OSError, UsageError: no fix
     asks to trust what another user has written."""
     believed = {0, os.geteuid(), *owners}
-    file = open_regular(path, os.O_NOFOLLOW)
     try:
-        with _Way() as way:
-            _walk(way, path.parent, owners=believed)
+        with _Way() as way, ExitStack() as stack:
+            if not _walk(way, path.parent, owners=believed):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
             _check(way.path(), os.fstat(way.here), way.here, believed, strict=True)
-        _check(str(path), os.fstat(file.fileno()), file.fileno(), believed, strict=True)
+            file = stack.enter_context(open_regular(path, os.O_NOFOLLOW, way.here))
+            _check(str(path), os.fstat(file.fileno()), file.fileno(), believed, strict=True)
+            stack.pop_all()
+            return file
     except _ReplaceableError as error:
-        file.close()
         fix = f"read {path}, then run {error.fix}" if error.fix else "remove it, or run kit in a directory of your own"
         raise UsageError(f"{path} is not obeyed: {error}", fix) from None
-    except BaseException:
-        file.close()
-        raise
-    return file
 
 
-def _walk(way: _Way, path: Path, make: bool = False, owners: Collection[int] = ()) -> None:
-    """Go to a directory, or up to the first that is missing or that this user may not look into. ``make``: make the
-    missing ones. Raises _ReplaceableError, OSError."""
+def _walk(way: _Way, path: Path, make: bool = False, owners: Collection[int] = ()) -> bool:
+    """Go to a directory, or up to the first that is missing or that this user may not look into; return whether it is
+    there. ``make``: make the missing ones. Raises _ReplaceableError, OSError."""
     trusted = {0, os.geteuid(), *owners}
     pending, links = [*reversed(path.absolute().parts[1:])], 0
     while True:
         _check(way.path(), os.fstat(way.here), way.here, trusted)
         if not pending:
-            return
+            return True
         name = pending.pop()
         try:
             info = os.stat(name, dir_fd=way.here, follow_symlinks=False)
         except (FileNotFoundError, PermissionError) as error:
             if not make:
-                return
+                return False
             if isinstance(error, PermissionError):
                 raise
             with suppress(FileExistsError):
