@@ -103,11 +103,12 @@ def test_the_lists_name_modules_that_exist_and_open_files() -> None:
 def starts(tree: Tree) -> list[str]:
     """Return what starts a Python that looks for modules in the current directory, or changes the umask."""
     found = []
-    for call in (*tree.nodes(ast.List), *tree.nodes(ast.Tuple)):
-        words = [ast.unparse(word) for word in call.elts]
+    commands: list[ast.List | ast.Tuple] = [*tree.nodes(ast.List), *tree.nodes(ast.Tuple)]
+    for command in commands:
+        words = [ast.unparse(word) for word in command.elts]
         for number, word in enumerate(words):
             if word in ("sys.executable", "executable") and words[number + 1 : number + 2] not in (["'-I'"], ["'-P'"]):
-                found.append(f"line {call.lineno}: {', '.join(words)}")
+                found.append(f"line {command.lineno}: {', '.join(words)}")
     for call in tree.nodes(ast.Call):
         text = ast.unparse(call)
         if re.match(r"(os\.umask|(\w+\.)*ProcessPoolExecutor|(\w+\.)*get_context)\(", text):
