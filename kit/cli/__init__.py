@@ -15,10 +15,10 @@ import click
 
 from kit import __version__
 from kit.cli.lazy import LazyGroup
-from kit.cli.streams import ReaderGoneError, drop_unread, flush_streams, take_streams
+from kit.cli.streams import ReaderGoneError, complain, drop_unread, flush_streams, take_streams
 from kit.core import exit_code
 from kit.core.errors import KitError, UsageError, said_by_system
-from kit.core.sanitize import printable
+from kit.core.private import take_umask
 from kit.host.interrupt import take_interrupts
 
 #: Each subcommand below its heading of --help: its module and its line.
@@ -101,6 +101,7 @@ def cli(context: click.Context) -> None:
 
 def main() -> NoReturn:
     """Run the command; print an error as one line and exit with its code."""
+    take_umask()
     take_interrupts()
     gc.set_threshold(_GARBAGE)
     take_streams()
@@ -119,22 +120,18 @@ def _run() -> int:
     except ReaderGoneError as error:
         code = exit_code.INTERRUPTED if _interrupted(error) else exit_code.DONE
     except KitError as error:
-        _complain(f"kit: {error}")
+        complain(f"kit: {error}")
         code = error.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
-        _complain("kit: interrupted; what was measured is kept: kit show last")
+        complain("kit: interrupted; what was measured is kept: kit show last")
         code = exit_code.INTERRUPTED
     except click.ClickException as error:
-        _complain(f"kit: {usage_error(error)}")
+        complain(f"kit: {usage_error(error)}")
         code = exit_code.USAGE
     except OSError as error:  # a right or a file that is missing where no one foresaw it
-        _complain(f"kit: {said_by_system(error)}")
+        complain(f"kit: {said_by_system(error)}")
         code = KitError.exit_code
     return code if isinstance(code, int) else exit_code.DONE
-
-
-def _complain(text: str) -> None:
-    print(printable(text), file=sys.stderr)
 
 
 def _interrupted(error: BaseException | None) -> bool:

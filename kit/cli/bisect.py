@@ -20,6 +20,7 @@ from kit.cli.options import (
     wait_option,
     write,
 )
+from kit.cli.streams import complain
 from kit.core.errors import UsageError
 from kit.core.exit_code import BUSY, DONE, FAILED, INTERRUPTED, USAGE, described
 from kit.core.quantity import duration, pairs, percentage
@@ -113,7 +114,7 @@ def bisect(
     try:
         found = run_bisection(asked, find_paths(), the_store(store_url, patient=True), observer, start)
     except KeyboardInterrupt:
-        click.echo(f"kit: the same command{_without_restart(asked)} goes on from here", err=True)
+        complain(f"kit: the same command{_without_restart(asked)} goes on from here")
         raise
     finally:
         observer.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kit.cli.options import wait_option
+from kit.cli.streams import complain
 
 
 @click.command(epilog="\b\nExamples:\n  sudo kit clean\n  sudo kit clean --wait     after a session that still runs")
@@ -29,6 +30,6 @@ def clean(wait: bool) -> None:
     for line in (*cleaned.undone, *recorded):
         click.echo(line)
     for line in cleaned.left:
-        click.echo(line, err=True)
+        complain(line)
     if not cleaned.undone and not recorded:
         click.echo("nothing to clean")

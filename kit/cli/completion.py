@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from kit.cli.streams import complain
 from kit.core.errors import KitError
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ Examples:
 
 Commands, options, scenarios, arms, filesystems, images, metrics, sessions and topics are completed."""
 
+#: Words that no shell reads as anything else, whole or in part.
+_PLAIN = re.compile(r"[\w./][\w./:@=+,-]*")
 #: Bash splits words at some of : = @ before a completion sees them, and replaces the last part alone.
 _BASH = r"""
 _kit_completion() {
@@ -59,7 +63,7 @@ def completion(context: click.Context, shell: str) -> None:
     # Not source(), which asks the shell for its version: the shell may be on another machine.
     click.echo(_BASH.strip("\n") if shell == "bash" else made.source_template % made.source_vars())
     if sys.stdout.isatty():
-        click.echo(f'# into your shell: eval "$(kit completion {shell})"', err=True)
+        complain(f'# into your shell: eval "$(kit completion {shell})"')
 
 
 def complete_scenarios(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
@@ -140,7 +144,9 @@ def complete_metrics(context: click.Context, parameter: click.Parameter, begun: 
 
 
 def _beginning(found: Iterable[str], begun: str) -> list[str]:
-    return [name for name in found if name.startswith(begun)]
+    """Return the names that begin so. A shell puts them into the command line as they are: what it would expand, run or
+    take for an option is left out, since a store has texts of others."""
+    return [name for name in found if name.startswith(begun) and _PLAIN.fullmatch(name)]
 
 
 def _filesystems() -> list[str]:

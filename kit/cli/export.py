@@ -12,6 +12,7 @@ import click
 from kit.cli.completion import complete_sessions
 from kit.cli.options import check_writable, store_option, the_store
 from kit.core.errors import UsageError
+from kit.host.output_file import new_output
 from kit.report.renderer import SESSIONS, find, names, renderers
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def export(sessions: tuple[str, ...], everything: bool, format_: str, output: st
             click.echo(line, nl=False)
         return
     try:
-        with Path(output).open("wb") as file:
+        with new_output(Path(output)) as file:
             packed = gzip.GzipFile(fileobj=file, filename="", mode="wb", mtime=0) if output.endswith(".gz") else file
             with packed:
                 packed.writelines(line.encode() for line in lines)

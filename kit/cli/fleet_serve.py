@@ -10,11 +10,12 @@ from pathlib import Path
 import click
 
 from kit.cli.options import cache_from_option, tls_option
+from kit.cli.streams import complain
 from kit.core.errors import UsageError
 
 
 def _say(text: str) -> None:
-    click.echo(f"kit: {text}", err=True)
+    complain(f"kit: {text}")
 
 
 @click.command(

@@ -13,10 +13,12 @@ import click
 
 from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_machines_options
 from kit.cli.options import cache_from_option, json_option, store_option, the_store, wait_idle_option, write
+from kit.cli.streams import complain
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import MEANINGS, described
 from kit.core.quantity import duration
 from kit.core.redact import redact
+from kit.host.output_file import append_output, make_output_directory
 from kit.report.renderer import NIGHT, find, renderers
 
 if TYPE_CHECKING:
@@ -133,7 +135,7 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
 
     output = Path(job.output)
     try:
-        output.mkdir(parents=True, exist_ok=True)
+        make_output_directory(output)
     except OSError as error:
         raise UsageError(
             f"{output}: {error.strerror}", "name a directory that you may write to: --output DIR"
@@ -155,19 +157,18 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
         notify(job, night, store, destinations)  # the sessions before are still in the store
     try:
         if pruned := prune_night(job, night, find_paths(), store):
-            click.echo(pruned, err=json_file == "-")
+            (complain if json_file == "-" else click.echo)(pruned)
     except KitError as error:
-        click.echo(f"kit: old sessions are not removed: {error}", err=True)
+        complain(f"kit: old sessions are not removed: {error}")
     return night
 
 
 def _write_reports(night: Night, output: Path, json_file: str) -> None:
     for item in _FILES:
-        write(str(output / item.file), item.render(night))
+        write(str(output / item.file), item.render(night), in_real=True)
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
-        with open(step, "a", encoding="utf-8") as file:
-            file.write(find(NIGHT, "summary").render(night))
+        append_output(Path(step), find(NIGHT, "summary").render(night))
     if json_file:
         write(json_file, find(NIGHT, "nightly").render(night))
     if json_file == "-":

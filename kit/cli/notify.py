@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kit.cli.streams import complain
 from kit.core.errors import KitError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def notify(job: Job, night: Night, store: Store, destinations: Sequence[Destinat
     try:
         changes = find_night_changes(job, night, store)
     except KitError as error:
-        click.echo(f"kit: no message is sent: the earlier nights are unknown: {error}", err=True)
+        complain(f"kit: no message is sent: the earlier nights are unknown: {error}")
         return
     if not changes:
         return
@@ -34,7 +35,7 @@ def notify(job: Job, night: Night, store: Store, destinations: Sequence[Destinat
     for destination in destinations:
         why = send(message, destination)
         said = f"could not send the message to {destination}: {why}" if why else f"sent a message to {destination}"
-        click.echo(f"kit: {said}", err=True)
+        complain(f"kit: {said}")
 
 
 def preview(job: Job, store: Store, destinations: Sequence[Destination]) -> None:

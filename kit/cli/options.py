@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kit.cli.completion import complete_arms, complete_metrics
+from kit.cli.streams import complain
 from kit.core.errors import UsageError
+from kit.host.output_file import write_output
 from kit.report.renderer import SESSION, Renderer, find, names, offered
 
 if TYPE_CHECKING:
@@ -194,7 +196,7 @@ def the_store(url: str, read_only: bool = False, patient: bool = False) -> Store
 
     default = find_paths().store
     url = url or configured_store()
-    return open_store(url, default, read_only, lambda text: click.echo(f"kit: {text}", err=True), patient)
+    return open_store(url, default, read_only, lambda text: complain(f"kit: {text}"), patient)
 
 
 def check_writable(path: str | None) -> None:
@@ -205,12 +207,12 @@ def check_writable(path: str | None) -> None:
             raise UsageError(f"{path} can't be written", "name a file in a directory that you may write to")
 
 
-def write(path: str, text: str) -> None:
-    """Write a report; ``-`` is stdout. Raises UsageError."""
+def write(path: str, text: str, in_real: bool = False) -> None:
+    """Write a report; ``-`` is stdout. ``in_real``: refuse a link in the place of its directory. Raises UsageError."""
     if path == "-":
         click.echo(text, nl=False)
         return
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        write_output(Path(path), text, in_real)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", "name a file in a directory that you may write to") from None

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kit.cli.completion import complete_scenarios
 from kit.cli.options import json_option, store_option, the_store, wait_option, write_json
+from kit.cli.streams import complain
 from kit.core.quantity import duration
 
 if TYPE_CHECKING:
     from kit.session.prune import Pruning
+    from kit.store.retention import Limit
 
 _EPILOG = """\b
 Examples:
@@ -23,13 +26,19 @@ Examples:
   kit prune --keep 90d --keep-changes
   kit prune --keep 365d --keep-changes --ignore sources --store postgresql+psycopg://kit@db/kit
   kit prune --keep 30d --scenario smoke          sessions of smoke and their logs, no caches
+  kit prune --keep 2026-08-30                    sessions since that day, whatever the clock says
 
 kit prune removes older sessions with their logs. It also removes images, inputs, engines and kernels that no session
 has used since; the next session that needs one rebuilds it. In a shared store only the owner may remove sessions."""
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--keep", required=True, metavar="DURATION", help="Keep sessions younger than this, for example 90d.")
+@click.option(
+    "--keep",
+    required=True,
+    metavar="DURATION|DAY",
+    help="Keep sessions younger than this, or since this day: 90d, 2026-08-30.",
+)
 @click.option("--keep-changes", is_flag=True, help="Keep the sessions at and next to each change of real time.")
 @click.option("--ignore", "across", multiple=True, metavar="FACT",
               help="Ignore this fact to find change points, as kit history does (repeatable).")  # fmt: skip
@@ -54,18 +63,23 @@ def prune(
     from kit.report.format.sanitize import shown
     from kit.session.prune import plan_pruning
     from kit.session.prune import prune as remove
-    from kit.store.retention import Retention
+    from kit.store.retention import Limit, Retention, find_limit
 
     now = time.time()
-    rule = Retention(now - duration(keep, "--keep"), keep_changes, {scenario: across} if scenario else None, across)
+    date = _date(keep)
+    seconds = 0.0 if date else duration(keep, "--keep")
     paths = find_paths()
     with ExitStack() as stack:
         if not dry_run:
             stack.enter_context(machine_lock(paths.lock, "kit prune", wait, click.echo))
         store = the_store(store_url, read_only=dry_run)
+        limit = Limit(date) if date else find_limit(store, seconds, now)
+        rule = Retention(limit.before, keep_changes, {scenario: across} if scenario else None, across)
         found = plan_pruning(store, paths, rule, now)
         if not dry_run:
             remove(store, paths, found)
+    if limit.pause:
+        complain(_pause(limit))
     found = replace(found, expired=shown(found.expired))
     if json_file:
         write_json(json_file, _document(found, dry_run))
@@ -74,6 +88,23 @@ def prune(
     for line in _lines(found):
         click.echo(line)
     click.echo(f"{'would be removed' if dry_run else 'removed'}: {found}")
+
+
+def _date(text: str) -> float | None:
+    """Return the beginning of a day, in UTC; None for another text."""
+    with suppress(ValueError):
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
+    return None
+
+
+def _pause(limit: Limit) -> str:
+    from kit.core.quantity import shown_duration
+    from kit.report.format.units import moment
+
+    return (
+        f"kit: what began after {moment(limit.before)} UTC stays: {shown_duration(limit.pause)} passed without a "
+        "session, so the clock may be ahead\n  fix: if it is right, name a day: --keep YYYY-MM-DD"
+    )
 
 
 def _document(found: Pruning, dry_run: bool) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import click
 from kit.cli.completion import complete_sessions
 from kit.cli.options import check_writable, store_option, the_store, write
 from kit.core.errors import UsageError, said_by_system
+from kit.host.output_file import make_output_directory, write_output
 from kit.report.renderer import PAGE, find
 
 if TYPE_CHECKING:
@@ -74,11 +75,12 @@ def _write_plots(views: list[SessionView], directory: Path, formats: list[str]) 
     from kit.report.plot.picture import to_png
 
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_output_directory(directory)
         for picture in (picture for item in views for picture in item.pictures):
             for form in formats:
                 path = directory / f"{picture.identifier}.{form}"
-                path.write_bytes(to_png(picture.file()) if form == "png" else picture.file().encode())
+                content = to_png(picture.file()) if form == "png" else picture.file()
+                write_output(path, content, in_real=True)
                 click.echo(str(path))
     except OSError as error:
         raise UsageError(said_by_system(error), "name a directory that you may write to") from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.cli.options import fleet_tls_option, store_option, the_store
+from kit.cli.streams import complain
 
 if TYPE_CHECKING:
     from kit.fleet.client.status_cache import StatusCache
@@ -57,4 +58,4 @@ def _serve(store: Store, port: int, status_cache: StatusCache | None) -> None:
     click.echo(f"http://127.0.0.1:{server.effective_port}/?token={token}  (stop: Ctrl-C)")
     server.run()  # until it is interrupted
     server.close()
-    click.echo("stopped", err=True)
+    complain("stopped")

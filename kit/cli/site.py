@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kit.cli.options import store_option, the_store
+from kit.cli.streams import complain
 from kit.core.exit_code import DONE, FAILED, USAGE, described
 
 _EPILOG = f"""\b
@@ -35,7 +36,7 @@ def site(directory: Path, rewrite: bool, store_url: str) -> int:
 
     found = write_site(partial(the_store, store_url, read_only=True), directory, usable_processes(), rewrite)
     for line in found.failed:
-        click.echo(f"kit: not written: {line}", err=True)
+        complain(f"kit: not written: {line}")
     kept = f", {found.kept} of them as they were" if found.kept else ""
     click.echo(f"{directory / 'index.html'}: {found.files} files{kept}")
     return FAILED if found.failed else DONE

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from kit.core.sanitize import visible
+import click
+
+from kit.core.sanitize import printable, visible
 
 
 class ReaderGoneError(Exception):
@@ -56,6 +58,11 @@ class _Messages(_Stream):
 def take_streams() -> None:
     """Put the kit's streams in the place of Python's, unless a test has put something else there."""
     sys.stdout, sys.stderr = _taken(sys.stdout, _Plain), _taken(sys.stderr, _Messages)
+
+
+def complain(text: str) -> None:
+    """Print a message on stderr: of one line or more, without secrets and characters that act on the terminal."""
+    click.echo(printable(text), err=True)
 
 
 def flush_streams() -> None:

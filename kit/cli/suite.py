@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from kit.cli.options import the_store
+from kit.cli.streams import complain
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import NOT_RUN, worst
 from kit.core.quantity import duration, pairs
@@ -140,7 +141,7 @@ def _run(job: Job, given: Mapping[str, Any], asked: set[str]) -> int:
         parts = run_suite(job, run, begun, runner)
     except KeyboardInterrupt:
         budget = given["budget"] if "budget" in asked else ""
-        click.echo(f"kit: to continue: {_again(given['scenario'], budget)}", err=True)
+        complain(f"kit: to continue: {_again(given['scenario'], budget)}")
         raise
     finally:
         observer.close()
@@ -181,7 +182,7 @@ def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
         try:
             click.echo(find(MATRIX, "table").render(find_matrix(store, asked), None), nl=False)
         except KitError as error:  # the sessions are stored all the same
-            click.echo(f"kit: no matrix: {error}", err=True)
+            complain(f"kit: no matrix: {error}")
     for part in parts:
         if why := f"not run: {part.error}" if part.error else _why_not(part.session):
             click.echo(f"{part.task.name}: {why}")

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
 from kit.cli.infile import read_text
+from kit.cli.streams import complain
 from kit.core.errors import UsageError
 from kit.core.sanitize import printable
 from kit.model.arm import spelled
@@ -57,9 +56,7 @@ def read_labelled(
         modified = max(path.stat().st_mtime, 0.0)
         runs = read_runs(text, str(path), form)
         if any(run.mean for run in runs):
-            click.echo(
-                f"kit: {path}: the mean of its runs is imported as one run, since it has no single ones", err=True
-            )
+            complain(f"kit: {path}: the mean of its runs is imported as one run, since it has no single ones")
         labels = _labels([run.name for run in runs], label_of_file, path, pattern)
         labelled += (LabelledRun(path, modified, label, run) for label, run in zip(labels, runs, strict=True) if label)
     if not labelled:

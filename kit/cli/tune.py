@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kit.cli.options import wait_option
+from kit.cli.streams import complain
 from kit.core.errors import UsageError
 from kit.core.exit_code import BUSY, DONE, FAILED, USAGE, described
 
@@ -51,7 +52,7 @@ def tune(apply: bool, restore: bool, wait: bool) -> None:
     for change in restored.back:
         click.echo(str(change))
     for line in restored.left:
-        click.echo(line, err=True)
+        complain(line)
     if restored.rebooted:
         click.echo("the machine has rebooted since, which restored its settings")
     elif not restored.back and not restored.left:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.core import exit_code as codes
-from kit.core.redact import redact
+from kit.core.sanitize import printable
 
 #: Most characters of an error, which quotes files and programs: a line of 400 with ``kit: `` before.
 LONGEST_ERROR = 390
@@ -11,13 +11,12 @@ _LOOKED_AT = 5_000
 
 
 def brief(text: str) -> str:
-    """Return the text in one line, its middle left out if it is too long: the cause is at one of its ends."""
+    """Return the text in one printable line without secrets, its middle left out if it is too long: the cause is at one
+    of its ends. It may quote a workload, a file or a program, and is shown, stored and sent."""
     parts = text.splitlines()
     line = " ".join(part.strip() for part in parts) if len(parts) > 1 else "".join(parts)
-    if len(line) <= LONGEST_ERROR:
-        return line
     # Half a secret cannot be recognised; none has as many characters as are checked.
-    line = redact(line if len(line) <= 2 * _LOOKED_AT else line[:_LOOKED_AT] + line[-_LOOKED_AT:])
+    line = printable(line if len(line) <= 2 * _LOOKED_AT else line[:_LOOKED_AT] + line[-_LOOKED_AT:])
     half = LONGEST_ERROR // 2
     return f"{line[: LONGEST_ERROR - half - 1]}…{line[len(line) - half :]}" if len(line) > LONGEST_ERROR else line
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kit.core.private import check_place
+from kit.core.trusted import check_place
 
 APP = "storage-driver-test-kit"
 _LOCK = Path("/run")

@@ -6,12 +6,29 @@ import grp
 import os
 import pwd
 import shlex
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kit.core.errors import MachineError
+
+#: The umask with which the user started this process, once it has another.
+_USERS: list[int] = []
+
+
+def take_umask() -> None:
+    """Give this process, and all it starts, the umask by which others only read what it makes: programs that they could
+    write to would be run by root. Files that the user asks for still follow the user's own, ``users_umask``."""
+    before = os.umask(0o022)
+    if not _USERS:
+        _USERS.append(before)
+
+
+def users_umask() -> int:
+    if _USERS:
+        return _USERS[0]
+    status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")  # umask(2) would also set it
+    return next(int(line.split()[1], 8) for line in status.splitlines() if line.startswith("Umask:"))
 
 
 @contextmanager
@@ -47,28 +64,14 @@ def make_private(directory: Path, mode: int = 0o700) -> None:
         with suppress(FileExistsError):
             make_directory(directory, mode)
     except OSError as error:
-        raise _unusable(directory, os.strerror(error.errno or 0)) from None
-    os.close(_open_own(directory))
+        raise unusable(directory, os.strerror(error.errno or 0)) from None
+    os.close(open_own(directory))
 
 
 def passable_mode() -> int:
     """Return the mode of root's directories on the way to an arm's tree: an ordinary user may pass, but list
     nothing."""
     return 0o711 if os.geteuid() == 0 else 0o700
-
-
-def check_place(directory: Path) -> None:
-    """Check that no other user has put, or can put, a directory in a place that the kit trusts. Changes nothing. Raises
-    MachineError."""
-    if os.path.lexists(directory):
-        os.close(_open_own(directory))
-    holder = next(path for path in directory.parents if os.path.exists(path))  # noqa: PTH110 -- Path.exists raises without a right to look
-    info = holder.stat()
-    if info.st_uid not in (0, os.geteuid()):
-        raise _unusable(directory, f"{holder} belongs to {user_name(info.st_uid)}, who could replace it")
-    if info.st_mode & 0o002 and not info.st_mode & stat.S_ISVTX:
-        fix = close_command(holder, info)
-        raise _unusable(directory, f"everybody may write to {holder}, and could replace it", fix)
 
 
 def writable_by_others(path: Path | str, info: os.stat_result) -> int:
@@ -109,12 +112,13 @@ def _is_private_group(info: os.stat_result) -> bool:
     )
 
 
-def _open_own(directory: Path) -> int:
+def open_own(directory: Path) -> int:
+    """Return a descriptor of a directory of this user's, to which nobody else may write. Raises MachineError."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         what = "it is a link" if directory.is_symlink() else os.strerror(error.errno or 0)
-        raise _unusable(directory, what) from None
+        raise unusable(directory, what) from None
     info = os.fstat(descriptor)
     reason, fix = "", ""
     if info.st_uid != os.geteuid():
@@ -123,12 +127,13 @@ def _open_own(directory: Path) -> int:
         reason, fix = "others may write to it", close_command(directory, info)
     if reason:
         os.close(descriptor)
-        raise _unusable(directory, reason, fix)
+        raise unusable(directory, reason, fix)
     return descriptor
 
 
-def _unusable(directory: Path, reason: str, fix: str = "") -> MachineError:
-    """``fix``: a command after which the directory can be used; its content may be another user's."""
+def unusable(directory: Path, reason: str, fix: str = "") -> MachineError:
+    """Return the error for a directory of the kit's. ``fix``: a command after which the directory can be used; its
+    content may be another user's."""
     remove = f"run {fix}" if fix else "remove it"
     hint = f"check its contents and {remove}, or name your own directories with KIT_HOME and XDG_RUNTIME_DIR"
     return MachineError(f"the kit can't use {directory}: {reason}", hint)

@@ -15,10 +15,10 @@ from kit.core.toml import LONGEST
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-def open_regular(path: Path, flags: int = 0) -> IO[bytes]:
-    """Open a regular file for reading, without waiting. ``flags``: further flags of open(2), as O_NOFOLLOW. Raises
-    OSError, also for any other file."""
-    descriptor = os.open(path, _FLAGS | flags)
+def open_regular(path: Path, flags: int = 0, directory: int | None = None) -> IO[bytes]:
+    """Open a regular file for reading, without waiting. ``flags``: further flags of open(2), as O_NOFOLLOW.
+    ``directory``: a descriptor of the one that has the file. Raises OSError, also for any other file."""
+    descriptor = os.open(path if directory is None else path.name, _FLAGS | flags, dir_fd=directory)
     try:
         check_regular(descriptor, path)
         return open(descriptor, "rb")
@@ -41,12 +41,18 @@ def read_text(path: Path, hint: str) -> str:
     Raises UsageError."""
     try:
         with open_regular(path) as file:
-            data = file.read(4 * LONGEST + 1)  # a character has four bytes at most
-        if len(data) > 4 * LONGEST:
-            raise UsageError(f"{path}: has more than {LONGEST} characters", hint)
+            return decode_text(file, path, hint)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", hint) from None
+
+
+def decode_text(file: IO[bytes], path: Path, hint: str) -> str:
+    """Return the text of an open file, as ``read_text`` does. Raises UsageError, OSError."""
+    data = file.read(4 * LONGEST + 1)  # a character has four bytes at most
+    if len(data) > 4 * LONGEST:
+        raise UsageError(f"{path}: has more than {LONGEST} characters", hint)
+    try:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}:{line}: not UTF-8", "save the file in UTF-8") from None
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", hint) from None

@@ -16,7 +16,7 @@ import kit
 from kit.core.errors import MachineError, RunError
 from kit.core.paths import APP, resource
 from kit.guest.disk import cached_disk
-from kit.host.command import run
+from kit.host.command import python_module, run
 from kit.host.durable import publish
 from kit.host.safe_fs import scratch
 
@@ -68,7 +68,7 @@ def _fetch(new: Path, wanted: tuple[str, ...]) -> None:
     words += [f"--python-version={'.'.join(map(str, _VERSION))}", *(f"--platform={name}" for name in _PLATFORMS)]
     settings = {key: value for key, value in os.environ.items() if key.startswith(("PIP_", "SSL_"))}
     try:
-        run([sys.executable, "-m", "pip", "install", *words, *wanted], env=settings, what="pip install")
+        run(python_module("pip", "install", *words, *wanted), env=settings, what="pip install")
     except RunError as error:
         raise MachineError(
             f"the kit's packages can't be downloaded for the guest: {error.message}",

@@ -8,16 +8,20 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from kit.core.errors import MORE_ROOM, SESSION_LOG, MachineError, RunError
 from kit.host.machine import os_release
 from kit.host.packages import MANAGERS, PACKAGES, ask_apt, install_words
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +30,9 @@ Process = subprocess.Popen[bytes]
 #: Variables of the user's proxies.
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _KEPT = ("PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "DM_DISABLE_UDEV", *PROXIES)
+
+#: Where commands run that name no directory. Programs read settings of the current one, which may be another user's.
+_NOWHERE = Path("/")
 
 
 class CommandError(RunError):
@@ -37,11 +44,32 @@ class CommandError(RunError):
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of subprocesses: no locale, no DOCKER_HOST, only paths and proxies of the user's shell."""
+    """Return the environment of subprocesses: no locale, no DOCKER_HOST, only paths and proxies of the user's shell. In
+    PATH the current directory, which may be another user's, is left out."""
     kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
-    path = kept.get("PATH", "/usr/bin:/bin")
-    missing = [part for part in ("/usr/local/sbin", "/usr/sbin", "/sbin") if part not in path.split(":")]
-    return {**kept, "PATH": ":".join([path, *missing]), "LC_ALL": "C.UTF-8"}
+    path = [part for part in kept.get("PATH", "/usr/bin:/bin").split(":") if part.startswith("/")]
+    missing = [part for part in ("/usr/local/sbin", "/usr/sbin", "/sbin") if part not in path]
+    return {**kept, "PATH": ":".join([*path, *missing]), "LC_ALL": "C.UTF-8"}
+
+
+def python_module(name: str, *words: str) -> list[str]:
+    """Return the command that runs a module in this Python. Without -P it would be sought in the current directory
+    first, and so would all that it imports."""
+    return [sys.executable, "-P", "-m", name, *words]
+
+
+def python_path() -> dict[str, str]:
+    """Return the variable by which another Python finds the modules of this one."""
+    return {"PYTHONPATH": os.pathsep.join(part for part in sys.path if part.startswith("/"))}
+
+
+def process_pool(processes: int) -> ProcessPoolExecutor:
+    """Return a pool of copies of this process. A new Python, which 3.14 starts by default, would first look for its own
+    modules in the current directory. Make it before any thread starts."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    return ProcessPoolExecutor(processes, get_context("fork"))
 
 
 def which(tool: str) -> str | None:
@@ -101,14 +129,14 @@ def run_bytes(
     pass_fds: Sequence[int] = (),
 ) -> bytes:
     """Run a command as ``run`` does; return its output as bytes."""
-    words = _words(argv, "run")
+    words = _words(argv, "run", cwd)
     process = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**environment(), **(env or {})},
-        cwd=cwd,
+        cwd=cwd or _NOWHERE,
         pass_fds=tuple(pass_fds),
         start_new_session=True,  # the kit handles Ctrl-C: the tool must not be killed half-way
     )
@@ -124,8 +152,11 @@ def run_bytes(
     return output
 
 
-def _words(argv: Sequence[str | Path], verb: str) -> list[str]:
-    words = [require(str(argv[0])), *map(str, argv[1:])]
+def _words(argv: Sequence[str | Path], verb: str, cwd: Path | None = None) -> list[str]:
+    """Return the words of a command, its program found. Without ``cwd`` it runs elsewhere than here: paths are made
+    absolute."""
+    paths = (word.absolute() if isinstance(word, Path) and not cwd else word for word in argv[1:])
+    words = [require(str(argv[0])), *map(str, paths)]
     log.debug("%s: %s", verb, shlex.join(words))
     return words
 
@@ -169,6 +200,7 @@ def spawn(
         stdout=output,
         stderr=output,
         env=environment(),
+        cwd=_NOWHERE,
         start_new_session=True,
         pass_fds=tuple(pass_fds),
     )
@@ -233,7 +265,13 @@ def _checked(
     words = _words(argv, "run")
     with tempfile.TemporaryFile() as errors:
         with subprocess.Popen(
-            words, stdin=stdin, stdout=stdout, stderr=errors, env=environment(), start_new_session=True
+            words,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=errors,
+            env=environment(),
+            cwd=_NOWHERE,
+            start_new_session=True,
         ) as process:
             try:
                 yield process
@@ -255,6 +293,7 @@ def talking(argv: Sequence[str | Path], what: str, env: Mapping[str, str] | None
             stdout=subprocess.PIPE,
             stderr=errors,
             env={**environment(), **(env or {})},
+            cwd=_NOWHERE,
             start_new_session=True,
         )
         try:

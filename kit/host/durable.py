@@ -5,28 +5,46 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from kit.core.codec import UnreadableError, decode_json, encode_json
 from kit.core.errors import RunError
-from kit.core.regular import open_regular
+from kit.core.trusted import open_believed
 
 T = TypeVar("T")
 
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file that has its old content, or all of the new content. Raises OSError."""
-    new = path.with_name(f".new-{path.name}-{secrets.token_hex(4)}")
+    with replacing(path, 0o644) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    _sync_names(path.parent)
+
+
+@contextmanager
+def replacing(path: Path, mode: int, in_real: bool = False) -> Iterator[IO[bytes]]:
+    """Yield a new file beside ``path`` that takes its name at the end of the block, with that mode. ``in_real``: refuse
+    a link in the place of its directory. Raises OSError."""
+    new = f".new-{secrets.token_hex(8)}"
+    only = os.O_NOFOLLOW if in_real else 0
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | only)
     try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        _rename(new, path)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(new, flags, 0o600, dir_fd=directory), "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            yield file
+        os.replace(new, path.name, src_dir_fd=directory, dst_dir_fd=directory)
     except BaseException:
-        new.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(new, dir_fd=directory)
         raise
+    finally:
+        os.close(directory)
 
 
 def publish(new: Path, target: Path) -> None:
@@ -42,9 +60,9 @@ def write_record(path: Path, value: Any) -> None:
 
 def read_record(kind: type[T], path: Path) -> T | None:
     """Return what ``write_record`` has written. None if the record is missing or unreadable: its object is then
-    rebuilt."""
+    rebuilt. Raises UsageError if others may have changed it, since programs are run by what it says."""
     try:
-        with open_regular(path) as file:
+        with open_believed(path) as file:
             return decode_json(kind, file.read())
     except (OSError, UnreadableError):
         return None
@@ -64,8 +82,12 @@ def sync_filesystem(path: Path) -> None:
 
 def _rename(new: Path, target: Path) -> None:
     new.replace(target)
-    directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    _sync_names(target.parent)
+
+
+def _sync_names(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(directory)  # the name, too
+        os.fsync(directory)
     finally:
         os.close(directory)

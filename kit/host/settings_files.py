@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from kit.core.errors import UsageError
 from kit.core.paths import config_file
-from kit.core.private import close_command, user_name
-from kit.core.regular import read_text
+from kit.core.regular import decode_text, read_text
+from kit.core.trusted import open_believed
+from kit.host.mounts import read_mounts
 from kit.model.settings import ConfigEntry, merged, read_settings
 
 PROJECT, PYPROJECT, TABLE = "kit.toml", "pyproject.toml", "tool.kit"
-_HINT = "make it a file that you may read, or remove it"
+_HINT = "make it a file of your own that you may read, no link, or remove it"
+
+#: Filesystems whose files show what other processes say.
+_KERNELS = frozenset({"proc", "sysfs", "cgroup", "cgroup2", "configfs", "debugfs", "tracefs"})
 
 
 def find_settings(directory: Path | None = None) -> dict[str, ConfigEntry]:
@@ -30,8 +34,11 @@ def configured_store(directory: Path | None = None) -> str:
 
 def settings_files(directory: Path | None = None) -> Iterator[tuple[Path, str]]:
     """Return the existing files by precedence, with the table that has the settings: those of the nearest directory
-    above with any, then the user's own. A directory that is unreadable or deleted has none. Raises UsageError."""
+    above with any, then the user's own. A directory that is unreadable or deleted, or to which everybody may write, as
+    /tmp, has none. Raises UsageError."""
     for parent in _upwards(directory or Path()):
+        if _is_everybodys(parent):
+            continue
         found = [(parent / PROJECT, ""), (parent / PYPROJECT, TABLE)]
         mine = [(path, table) for path, table in found if _has(path, table)]
         if mine:
@@ -51,6 +58,13 @@ def _upwards(directory: Path) -> Sequence[Path]:
     return (place, *place.parents)
 
 
+def _is_everybodys(directory: Path) -> bool:
+    try:
+        return bool(directory.stat().st_mode & 0o002)
+    except OSError:
+        return False
+
+
 def _has(path: Path, table: str) -> bool:
     """Return whether the file exists and has settings: a pyproject.toml without the table, or one that is broken, is
     another program's. A directory that may not be searched has no file."""
@@ -62,13 +76,25 @@ def _has(path: Path, table: str) -> bool:
 
 
 def _read(path: Path, table: str) -> tuple[ConfigEntry, ...]:
-    """Return the settings of a file that this user, root or the caller of sudo owns: settings name programs. Raises
-    UsageError."""
-    trusted = {0, os.geteuid(), int(os.environ.get("SUDO_UID", "0") or 0)}
-    info = path.stat()
-    if info.st_uid not in trusted or info.st_mode & 0o002:
-        who = f"belongs to {user_name(info.st_uid)}" if info.st_uid not in trusted else "may be written by everybody"
-        take = f"{'sudo ' * bool(os.geteuid())}chown {user_name(os.geteuid())} {path}"
-        fix = take if info.st_uid not in trusted else close_command(path, info)
-        raise UsageError(f"{path} {who}, and settings name programs that run", f"use {fix}, or remove it")
-    return read_settings(read_text(path, _HINT), str(path), table)
+    """Return the settings of a file that this user, root or the caller of sudo has written: settings name programs.
+    Raises UsageError."""
+    caller = os.environ.get("SUDO_UID", "")
+    owners = (int(caller),) if caller.isdecimal() else ()
+    try:
+        with open_believed(path, owners) as file:
+            _check_filesystem(path, os.fstat(file.fileno()).st_dev, {0, os.geteuid(), *owners})
+            text = decode_text(file, path, _HINT)
+    except OSError as error:
+        what = "a link" if path.is_symlink() else error.strerror
+        raise UsageError(f"{path}: {what}", _HINT) from None
+    return read_settings(text, str(path), table)
+
+
+def _check_filesystem(path: Path, device: int, believed: Collection[int]) -> None:
+    """Check that a file's owner has written its text: in /proc others have, and a FUSE daemon names owners as it likes
+    (mount.fuse(8), user_id). Raises UsageError."""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for mount in read_mounts():
+        user = re.search(r"\buser_id=(\d+)", mount.shared)
+        if mount.device == number and (mount.type in _KERNELS or (user and int(user[1]) not in believed)):
+            raise UsageError(f"{path} is not obeyed: it lies on {mount.type}", "run kit in a directory of your own")

@@ -52,7 +52,7 @@ def _named(found: Sequence[_Entry], name: str) -> _Entry:
 
 
 def write_docker_archive(
-    archive: Path, config: bytes, layers: Sequence[tuple[str, Path]], names: Sequence[str] = ()
+    archive: IO[bytes], config: bytes, layers: Sequence[tuple[str, Path]], names: Sequence[str] = ()
 ) -> None:
     """Write an image; the same one always makes the same file. ``layers``: digest and uncompressed tarball of each,
     lowest first. ``names``: with tags; the kit's own daemons get none, which could collide with another's."""

@@ -99,7 +99,8 @@ def read_image_file(path: Path, rootfs: Path, archive: Path, name: str = "") -> 
             layers = unpack_layers(files, manifest.layers, scratch, allowance)
         flatten(layers, rootfs)
         digests = [layer.diff_id for layer in manifest.layers]
-        write_docker_archive(archive, manifest.config, list(zip(digests, layers, strict=True)))
+        with archive.open("wb") as file:
+            write_docker_archive(file, manifest.config, list(zip(digests, layers, strict=True)))
     except UnusableError as error:
         raise UsageError(f"{path}: {error.reason}", error.fix) from None
     except UnreadableError as error:

@@ -47,4 +47,5 @@ def _write_archive(layers: list[Path], archive: Path) -> None:
             "rootfs": {"type": "layers", "diff_ids": digests},
         }
     ).encode()
-    write_docker_archive(archive, config, list(zip(digests, layers, strict=True)))
+    with archive.open("wb") as file:
+        write_docker_archive(file, config, list(zip(digests, layers, strict=True)))

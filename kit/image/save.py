@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.core.errors import UsageError
+from kit.host.output_file import new_output
 from kit.host.safe_fs import scratch
 from kit.image.decompress import Allowance
 from kit.image.docker_archive import read_docker_archive, write_docker_archive
@@ -33,16 +33,12 @@ def reference(name: str) -> str:
 def save_image(image: Image, file: Path, name: str) -> None:
     """Write an image as ``docker save`` does, under a name with its tag. Raises UsageError if the file can't be
     written."""
-    new = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        with _parts(image) as (config, layers):
-            write_docker_archive(new, _with(config, _settings(image)), layers, (name,))
-        new.replace(file)
+        with _parts(image) as (config, layers), new_output(file) as output:
+            write_docker_archive(output, _with(config, _settings(image)), layers, (name,))
     except OSError as error:
         fix = "name a file in a directory that you may write to, with room for the image"
         raise UsageError(f"{file}: {error.strerror or error}", fix) from None
-    finally:
-        new.unlink(missing_ok=True)
 
 
 @contextmanager

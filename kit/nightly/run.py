@@ -22,7 +22,7 @@ from kit.session.prepared import StartOptions
 from kit.session.prune import plan_pruning, prune
 from kit.session.start import launch
 from kit.store import Store
-from kit.store.retention import Retention
+from kit.store.retention import Retention, find_limit
 from kit.store.schema.tables import machine_of
 from kit.store.series import find_track, find_tracks, find_whose
 
@@ -72,7 +72,8 @@ def prune_night(job: Job, night: Night, paths: Paths, store: Store) -> str:
     if job.keep is None or not titles:
         return ""
     now = time.time()
-    rule = Retention(now - job.keep, job.keep_changes, titles, machines=machines, confirm=job.confirm)
+    before = find_limit(store, job.keep, now).before
+    rule = Retention(before, job.keep_changes, titles, machines=machines, confirm=job.confirm)
     found = plan_pruning(store, paths, rule, now)
     prune(store, paths, found)
     return f"removed: {found}"

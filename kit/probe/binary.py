@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.core.private import make_directory
+from kit.core.trusted import open_believed
 from kit.host.command import require, run
 from kit.host.durable import publish
 from kit.host.mounts import check_runs_programs
@@ -51,6 +52,7 @@ def probe_binary(cache: Path) -> Path:
                 compile_probe(new)
             new.chmod(0o755)  # whatever the umask is: users of containers run it
             publish(new, target)
+    open_believed(target).close()  # root runs it
     check_runs_programs(target.parent, str(cache), "set KIT_HOME to a directory on another filesystem")
     return target
 

@@ -125,8 +125,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if not name or not sessions:
         return
     from kit.analysis.session.analyse import analyse
+    from kit.host.output_file import write_output
     from kit.report.data.structured import document
 
     documents = [document(item, analyse(item)) for item in sessions]
     whole = documents[0] if len(documents) == 1 else {"schema": documents[0]["schema"], "sessions": documents}
-    Path(name).write_text(json.dumps(whole, indent=1), encoding="utf-8")
+    write_output(Path(name), json.dumps(whole, indent=1))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.core.errors import KitError
+from kit.core.errors import KitError, UsageError
+from kit.core.regular import read_text
 from kit.pytest_plugin.check import PenaltyError, check
 from kit.pytest_plugin.runner import RUNNER
 
@@ -122,7 +123,11 @@ class ScenarioItem(pytest.Item):
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     if file_path.suffix != ".toml" or not file_path.is_file():
         return None
-    if "[[phases]]" not in file_path.read_text(encoding="utf-8", errors="replace"):
+    try:
+        text = read_text(file_path, "name a scenario file")
+    except UsageError:
+        return None
+    if "[[phases]]" not in text:
         return None  # some other TOML file
     collector: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path)
     return collector

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.core.errors import KitError
+from kit.core.sanitize import printable
 from kit.model.options import OPTIONS, SHARED, as_written, read_quantities, read_text_as
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ class SessionRunner:
     _store: Store | None = None
 
     def run(self, request: Request) -> Session:
-        """Run a request. Raises KitError."""
+        """Run a request; return its session with safe texts: pytest prints them. Raises KitError."""
         from kit.core.paths import find_paths
+        from kit.report.format.sanitize import shown
         from kit.session.prepared import StartOptions
         from kit.session.start import launch
 
@@ -38,8 +40,8 @@ class SessionRunner:
             session = self._on_fleet(request)
         else:
             session = launch(request, find_paths(), self.store, _observer(self.config), StartOptions())
-        self.sessions.append(session)
-        return session
+        self.sessions.append(shown(session))
+        return self.sessions[-1]
 
     def _on_fleet(self, request: Request) -> Session:
         """Run a request on equal machines, which share its rounds. Raises KitError."""
@@ -144,6 +146,6 @@ def _observer(config: pytest.Config) -> Any:
                 return
             with capture.global_and_fixture_disabled():
                 reporter.ensure_newline()
-                reporter.write_line(self._by(text))
+                reporter.write_line(printable(self._by(text)))
 
     return TerminalLines()

@@ -16,6 +16,8 @@ from kit.store.store import Store
 #: A session that began before this number of seconds does not run any more, whatever its status says.
 _LONGEST = 7 * 86400.0
 _PAGE = 500
+#: Nobody pauses longer between two sessions, or looks at what is removed after that.
+_PAUSE = 30 * 86400.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,30 @@ class Expired:
 
     sessions: tuple[Session, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """``before``: what began earlier is older than the rule allows (Unix time). ``pause``: seconds without a session
+    that count for nothing, since the clock may have been set forward in them; 0 without any."""
+
+    before: float
+    pause: float = 0.0
+
+
+def find_limit(store: Store, keep: float, now: float) -> Limit:
+    """Return the limit of a rule that keeps what is younger than ``keep`` seconds. Sessions show that time has passed:
+    a clock that is ahead by years, as after a dead battery, makes all of them old at once."""
+    at, left, pause = now, keep, 0.0
+    for start in store.starts(now):
+        if at - start >= max(keep, _PAUSE):
+            pause += at - start
+        elif at - start >= left:
+            break
+        else:
+            left -= at - start
+        at = start
+    return Limit(at - left, pause)
 
 
 def find_expired(store: Store, rule: Retention, now: float) -> Expired:

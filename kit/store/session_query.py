@@ -84,6 +84,12 @@ def find_newest_of_each(
     return connection.execute(query.order_by(*order)).mappings().all()
 
 
+def list_starts(connection: Connection, until: float) -> list[float]:
+    """Return when the sessions up to that time began, newest first."""
+    query = select(sessions.c.created).where(sessions.c.created <= until).order_by(sessions.c.created.desc())
+    return list(connection.execute(query).scalars())
+
+
 def count_heads(connection: Connection, wanted: SessionFilter, most: int) -> int:
     """Return the number of sessions, ``most`` at most."""
     found = _only(connection, select(sessions.c.id), wanted).limit(most).subquery()

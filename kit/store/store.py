@@ -34,6 +34,7 @@ from kit.store.session_query import (
     known_arms,
     known_machines,
     known_titles,
+    list_starts,
 )
 
 if TYPE_CHECKING:
@@ -172,6 +173,11 @@ class Store:
         """Return the number of matching sessions, ``most`` at most."""
         with self._database.reading() as connection:
             return count_heads(connection, wanted, most)
+
+    def starts(self, until: float) -> Sequence[float]:
+        """Return when the sessions up to that time began (Unix time), newest first."""
+        with self._database.reading() as connection:
+            return list_starts(connection, until)
 
     def sample_counts(self) -> Mapping[str, int]:
         """Return the number of samples of each session that has any, by id."""

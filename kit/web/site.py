@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from kit import __version__
 from kit.analysis.runs.compare import is_control
 from kit.core.errors import UsageError, said_by_system
+from kit.host.command import process_pool
 from kit.model.fact import WORKER
 from kit.model.session import DONE, RUNNING, Session
 from kit.store import SessionFilter, Store
@@ -63,7 +63,7 @@ def write_site(open_store: Open, directory: Path, processes: int, rewrite: bool 
     chunks = [urls[i : i + _CHUNK] for i in range(0, len(urls), _CHUNK)]
     write = partial(_write, open_store, directory, files)
     if processes > 1 and len(chunks) > 1:
-        with ProcessPoolExecutor(processes) as pool:
+        with process_pool(processes) as pool:
             failed = dict(pair for pairs in pool.map(write, chunks) for pair in pairs)
     else:
         failed = dict(pair for chunk in chunks for pair in write(chunk))

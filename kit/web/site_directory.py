@@ -13,6 +13,7 @@ from kit.core.codec import UnreadableError, decode_json, encode_json
 from kit.core.errors import UsageError, said_by_system
 from kit.core.regular import open_regular
 from kit.host.durable import sync_filesystem
+from kit.host.output_file import make_output_directory, write_output
 
 _LIST = "kit-site.json"
 #: Names that the kit gives: at most one directory, never a parent.
@@ -54,11 +55,9 @@ def begin_site(directory: Path, before: SiteList, files: Collection[str]) -> Non
     killed. Raises UsageError, also for a link in the place of a directory and for a file of something else."""
     listed = SiteList({**dict.fromkeys(files, ""), **before.files})
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_output_directory(directory)
         for path in {(directory / file).parent for file in listed.files if _OURS.fullmatch(file)} - {directory}:
-            if path.is_symlink():
-                raise UsageError(f"{path} is a link", "remove it, or name another directory")
-            path.mkdir(exist_ok=True)
+            make_output_directory(path)
         for file in files:
             if file not in before.files and os.path.lexists(directory / file):
                 raise UsageError(f"{directory / file} is not of kit site", "move it, or name another directory")
@@ -70,13 +69,7 @@ def begin_site(directory: Path, before: SiteList, files: Collection[str]) -> Non
 def put_file(directory: Path, file: str, text: str) -> None:
     """Write a file beside and rename it: a reader finds the old one or the new one, and no link is followed. Raises
     OSError."""
-    path = directory / file
-    new = path.with_name(f".new-{path.name}")
-    new.unlink(missing_ok=True)
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    with open(descriptor, "w", encoding="utf-8", newline="") as stream:
-        stream.write(text)
-    new.replace(path)
+    write_output(directory / file, text, in_real=True)
 
 
 def close_site(directory: Path, before: SiteList, made: SiteList) -> None:

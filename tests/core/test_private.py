@@ -13,7 +13,8 @@ import pytest
 
 from kit.core.errors import MachineError, UsageError
 from kit.core.paths import find_paths
-from kit.core.private import check_place, make_directory, make_private, plain_umask
+from kit.core.private import make_directory, make_private, plain_umask
+from kit.core.trusted import check_place
 from kit.filesystem.plain import trusted_directory
 from kit.model.session import RUNNING, Request, Session
 from kit.store import Outbox, open_store
@@ -95,13 +96,42 @@ def test_nor_is_one_that_somebody_else_could_replace(home: Path, monkeypatch: py
             find_paths()
     os.chown(home, 0, 0)
     home.chmod(0o777)
-    with pytest.raises(MachineError, match="everybody may write to"):
+    with pytest.raises(MachineError, match="a directory to which others may write, who could replace it"):
         find_paths()
     home.chmod(0o1777)
     find_paths()
     monkeypatch.setenv("KIT_HOME", str(home / "not" / "yet" / "made"))
     find_paths()
     assert not (home / "not").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a directory to another user")
+def test_nor_one_further_up_or_of_a_group(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may rename a directory above it puts another tree in its place."""
+    deep = home / "a/b/c"
+    deep.mkdir(parents=True)
+    monkeypatch.setenv("KIT_HOME", str(deep))
+    find_paths()
+    for place in (home, home / "a", home / "a/b", deep):
+        os.chown(place, 4321, 0)
+        with pytest.raises(MachineError, match=f"{place} belongs to user 4321, who could replace it"):
+            find_paths()
+        os.chown(place, 0, 4321)
+        place.chmod(0o775)
+        with pytest.raises(
+            MachineError, match=rf"{place} is a directory to which others .*\n.* run chmod g-w {place}, or"
+        ):
+            find_paths()
+        place.chmod(0o1775)  # nobody else renames anything in it
+        find_paths()
+        os.chown(place, 0, 0)
+        place.chmod(0o755)
+    (home / "link").symlink_to(deep)
+    monkeypatch.setenv("KIT_HOME", str(home / "link"))
+    find_paths()
+    os.chown(home / "link", 4321, 4321, follow_symlinks=False)
+    with pytest.raises(MachineError, match=f"{home}/link belongs to user 4321, who could replace it"):
+        find_paths()
 
 
 @pytest.fixture(params=UMASKS, ids=oct)

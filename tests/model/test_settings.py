@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from kit.cli.compare import compare
 from kit.core.errors import UsageError
+from kit.host.mounts import Mount
 from kit.host.settings_files import find_settings
 from kit.model.options import OPTIONS, SHARED, read_quantities
 from kit.model.settings import KEYS, ConfigEntry, merged, option_values, read_settings
@@ -127,22 +129,68 @@ def test_an_unreadable_current_directory_has_no_settings(project: Path) -> None:
         assert find_settings() == {}
 
 
-def test_files_of_others_are_refused(project: Path) -> None:
+def refused(says: str) -> None:
+    with pytest.raises(UsageError, match=says) as error:
+        find_settings()
+    assert not re.search("chown|sudo", error.value.hint), "a hint never asks to trust what another user has written"
+
+
+def test_files_of_others_are_refused(project: Path, tmp_path: Path) -> None:
     path = project / "kit.toml"
     path.write_text("rounds = 3\n")
-    path.chmod(0o666)
-    with pytest.raises(UsageError, match="may be written by everybody"):
-        find_settings()
+    for mode in (0o666, 0o646):
+        path.chmod(mode)
+        refused("is a file to which others may write")
     path.chmod(0o644)
-    if os.geteuid() == 0:
-        os.chown(path, 12345, -1)
-        with pytest.raises(UsageError, match="belongs to"):
-            find_settings()
-        os.environ["SUDO_UID"] = "12345"
-        try:
-            assert values(find_settings()) == {"rounds": 3}
-        finally:
-            del os.environ["SUDO_UID"]
+    os.link(path, tmp_path / "also")  # a second name changes nothing: who may write to the file decides
+    assert values(find_settings()) == {"rounds": 3}
+    path.rename(project / "mine.toml")
+    path.symlink_to("mine.toml")
+    refused("kit.toml: a link")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file to another user")
+@pytest.mark.parametrize("name", ["kit.toml", "pyproject.toml"])
+def test_only_files_of_this_user_and_its_directories_are_obeyed(
+    project: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = project / "below" / name
+    path.write_text("[tool.kit]\nrounds = 3\n" if name == "pyproject.toml" else "rounds = 3\n")
+    for place in (path, project / "below", project):
+        os.chown(place, 4321, 4321)
+        refused(f"{place} belongs to user 4321")
+        monkeypatch.setenv("SUDO_UID", "4321")
+        assert values(find_settings()) == {"rounds": 3}
+        monkeypatch.setenv("SUDO_UID", "nobody")
+        refused(f"{place} belongs to user 4321")
+        monkeypatch.delenv("SUDO_UID")
+        os.chown(place, 0, 4321)
+        mode = place.stat().st_mode
+        place.chmod(mode | 0o020)
+        refused(f"{place} is a (file|directory) to which others may write")
+        place.chmod(mode)
+        os.chown(place, 0, 0)
+    assert values(find_settings()) == {"rounds": 3}
+
+
+def test_everybodys_directories_have_no_settings(project: Path) -> None:
+    """A file in /tmp must not stop, or change, what others measure below it."""
+    (project / "kit.toml").write_text("rounds = 3\n")
+    for mode in (0o1777, 0o777):
+        project.chmod(mode)
+        assert find_settings() == {}
+
+
+def test_a_file_whose_owner_did_not_write_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel shows texts of other processes in files of root's."""
+    path = tmp_path / "kit.toml"
+    path.write_text("rounds = 3\n")
+    device = f"{os.major(path.stat().st_dev)}:{os.minor(path.stat().st_dev)}"
+    monkeypatch.chdir(tmp_path)
+    for kind, shared in (("proc", "rw"), ("fuse.sshfs", "rw,user_id=4321,group_id=0")):
+        table = (Mount(device, Path("/x"), kind, "x", "rw", shared),)
+        monkeypatch.setattr("kit.host.settings_files.read_mounts", lambda table=table: table)
+        refused(f"it lies on {kind}")
 
 
 def test_kit_config_shows_what_holds_and_from_where(project: Path, tmp_path: Path) -> None:

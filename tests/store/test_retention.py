@@ -24,7 +24,7 @@ from kit.nightly.run import prune_night
 from kit.session.prune import plan_pruning, prune
 from kit.session.setup.cleanups import clean_machine
 from kit.store import Store, open_store
-from kit.store.retention import Expired, Retention, find_expired, remove_expired
+from kit.store.retention import Expired, Limit, Retention, find_expired, find_limit, remove_expired
 from kit.store.session_query import ANY
 from tests.command_line import Kit
 from tests.nights import night
@@ -189,7 +189,7 @@ def test_a_rule_for_some_titles_leaves_caches_and_other_logs(store: Store, paths
 
 def test_the_command_shows_what_it_would_remove(store: Store, kit: Kit, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/kit.db"
-    done = kit("prune", "--keep", "90d", "--keep-changes", "--dry-run", "--store", url, "--scenario", "mine")
+    done = kit("prune", "--keep", "2026-01-01", "--keep-changes", "--dry-run", "--store", url, "--scenario", "mine")
     assert done.returncode == 0 and len(ids(store)) == 60, done.stderr
     assert "session 2026-0020 stays: change of layer:overlay2 / bare at 2026-0020" in done.stdout
     last = "would be removed: 54 sessions; 6 older stay, 0 logs, 0 cache entries"
@@ -199,7 +199,7 @@ def test_the_command_shows_what_it_would_remove(store: Store, kit: Kit, tmp_path
 
 def test_titles_are_shown_without_secrets(store: Store, kit: Kit, tmp_path: Path) -> None:
     store.add(replace(night(1, 0.1), id="other", title="curl https://me:secret@host/x"))
-    words = ("prune", "--keep", "1d", "--dry-run", "--store", f"sqlite:///{tmp_path}/kit.db")
+    words = ("prune", "--keep", "2026-01-01", "--dry-run", "--store", f"sqlite:///{tmp_path}/kit.db")
     for done in (kit(*words), kit(*words, "--json")):
         assert "other" in done.stdout and "secret" not in done.stdout, done.stderr
 
@@ -209,7 +209,43 @@ def test_a_night_removes_sessions_of_its_machine_only(store: Store, paths: Paths
     task = Task(nights()[-1].request)
     job = Job("n", (task,), keep=1.0)
     assert prune_night(job, Night("n", NOW, (Part(task, nights()[-1]),)), paths, store)
-    assert [item.id for item in store.list(ANY)] == ["elsewhere"]
+    # Its own session is long ago by the clock; what is younger than that by ``keep`` stays.
+    assert [item.id for item in store.list(ANY)] == ["2026-0059", "elsewhere"]
+
+
+@pytest.mark.parametrize("jump", [0.0, 31 * DAY, 3650 * DAY, -3650 * DAY])
+@pytest.mark.parametrize("late", [(), (0.5,), (0.5, 1.0, 1.5)])
+def test_a_wrong_clock_removes_no_more_than_a_right_one(store: Store, jump: float, late: tuple[float, ...]) -> None:
+    """Sessions that were begun under it are stored, too: a night prunes after its own."""
+    right = find_limit(store, 20 * DAY, NOW)
+    for number, days in enumerate(late):
+        store.add(replace(night(1, 0.1), id=f"late-{number}", created=NOW + jump + days * DAY))
+    now = NOW + jump + 2 * DAY
+    limit = find_limit(store, 20 * DAY, now)
+    passed = 2 * DAY  # in truth
+    assert limit.before <= right.before + passed
+    assert bool(limit.pause) == (jump > 0)
+    remove_expired(store, find_expired(store, Retention(limit.before), now))
+    assert {*range(43, 60)} <= {int(item.id[-4:]) for item in store.list(ANY) if item.id.startswith("2026")}
+
+
+def test_after_a_pause_time_counts_again(store: Store) -> None:
+    """Nobody measured for a year: what was old before goes, then the rest as new sessions age."""
+    for day in range(0, 25):
+        store.add(replace(night(1, 0.1), id=f"again-{day:02}", created=NOW + (365 + day) * DAY))
+        limit = find_limit(store, 20 * DAY, NOW + (365 + day) * DAY)
+        old = [item.created for item in store.list(ANY) if item.id < "2027" and item.created < limit.before]
+        assert not old or max(old) < NOW - (20 - day) * DAY
+    assert limit == Limit(NOW + (365 + 24 - 20) * DAY)
+
+
+def test_prune_says_why_nothing_is_old_and_takes_a_day(store: Store, kit: Kit, tmp_path: Path) -> None:
+    words = ("prune", "--store", f"sqlite:///{tmp_path}/kit.db", "--keep")
+    done = kit(*words, "90d")
+    assert done.returncode == 0 and "removed: 0 sessions" in done.stdout and len(ids(store)) == 60
+    assert "the clock may be ahead\n  fix: if it is right, name a day" in done.stderr
+    done = kit(*words, "2001-10-01")
+    assert "removed: 2" in done.stdout and not done.stderr and 0 < len(ids(store)) < 60
 
 
 def test_nightly_files_have_the_rule() -> None:

@@ -185,4 +185,4 @@ def test_nothing_is_removed_behind_a_link(kit: Kit, tmp_path: Path) -> None:
     (public / "session").symlink_to(tmp_path / "other")
     store.remove(["2026-0001"])
     done = kit("site", public, **env)
-    assert done.returncode == 2 and "session is a link" in done.stderr and (tmp_path / "other/2026-0001.html").exists()
+    assert done.returncode == 2 and "session: a link" in done.stderr and (tmp_path / "other/2026-0001.html").exists()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,7 +10,7 @@ from kit import __version__
 from kit.core.codec import decode_json
 from kit.core.paths import Paths
 from kit.core.private import make_private
-from kit.host.command import run
+from kit.host.command import python_module, python_path, run
 from kit.host.durable import read_record, write_record
 from kit.host.machine import read_host
 from kit.session.trial import Diagnosis
@@ -34,8 +32,8 @@ def known_working(paths: Paths) -> Working | None:
 def examine_machine(paths: Paths, home: str, tell: Callable[[str], None]) -> Working:
     """Test everything, and cache the result. Raises KitError."""
     tell("checks the machine, as kit doctor does")
-    env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **({"KIT_HOME": home} if home else {})}
-    said = run([sys.executable, "-m", "kit", "doctor", "--json", "--wait"], env=env, what="kit doctor")
+    env = {**python_path(), **({"KIT_HOME": home} if home else {})}
+    said = run(python_module("kit", "doctor", "--json", "--wait"), env=env, what="kit doctor")
     working = read_working(said)
     make_private(paths.cache)
     make_private(paths.cache / "fleet")

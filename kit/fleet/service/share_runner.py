@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +15,7 @@ from kit.core.errors import RunError, UsageError
 from kit.engines.installed import installed_docker
 from kit.fleet.service.capabilities import Working
 from kit.fleet.share import Assignment, Share
-from kit.host.command import Process, died, talking
+from kit.host.command import Process, died, python_module, python_path, talking
 from kit.host.machine import read_host
 from kit.host.remote_cache import peers_environment
 from kit.model.event import Event
@@ -66,9 +64,9 @@ class ShareRunner:
     def carry(self, key: str, text: str, say: Callable[[Event], None]) -> str:
         """Run a share, as JSON, to its end; return its last message as a line. ``say`` gets each event."""
         assignment = Assignment(decode_json(Share, text), self.home, self.member.together)
-        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **peers_environment(), **_home_of(self.home)}
+        path = {**python_path(), **peers_environment(), **_home_of(self.home)}
         last: Last = Failed.by(RunError("its process ended without a message", "see the worker's log"))
-        with talking([sys.executable, "-m", "kit.fleet.service.agent"], "a share", path) as process:
+        with talking(python_module("kit.fleet.service.agent"), "a share", path) as process:
             assert process.stdin and process.stdout
             with self._lock:
                 self._running[key] = process

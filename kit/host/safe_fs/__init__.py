@@ -1,6 +1,7 @@
 """Removes, unpacks, writes, copies and lists files below a directory to which others could write. All work uses
 descriptors of directories, so no symlink leads outside, and no mount is crossed."""
 
+from kit.core.trusted import open_real, open_trusted
 from kit.host.safe_fs.attributes import TAR_ATTRIBUTES, Attributes, read_attributes, write_attributes
 from kit.host.safe_fs.copy import copy_file, plain_files
 from kit.host.safe_fs.dir_walker import DirWalker, open_directory
@@ -9,7 +10,6 @@ from kit.host.safe_fs.members import Members, Owned
 from kit.host.safe_fs.remove import remove, remove_at
 from kit.host.safe_fs.scratch import remove_abandoned, scratch
 from kit.host.safe_fs.tree import copy_directory, is_directory, new_file, open_file, write_new
-from kit.host.safe_fs.trusted import open_real, open_trusted
 from kit.host.safe_fs.unpack import unpack
 
 __all__ = [

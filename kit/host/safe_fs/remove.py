@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kit.core.errors import RunError
+from kit.core.trusted import open_real
 from kit.host.safe_fs.dir_walker import DirWalker
-from kit.host.safe_fs.trusted import open_real
 
 
 def remove(path: Path, real: bool = False) -> None:

@@ -107,7 +107,7 @@ def _fetch(source: str, scratch: Path, timeout: float | None) -> Path:
         run(words, cwd=scratch, env=_NO_PROMPT, timeout=timeout, what=f"clone of {url}")
         return scratch / "clone"
     if not source.startswith("deb:"):
-        return Path(source)
+        return Path(source).absolute()
     package, suite = _package(source)
     unpacked = scratch / "deb"
     if suite:

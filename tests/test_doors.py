@@ -1,0 +1,199 @@
+"""Each door of CONTRIBUTING.md is one function, and no other place does what it does: a new one fails here."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kit
+from tests.sources import Tree, parsed
+
+ROOT = Path(kit.__file__).parent
+CONTRIBUTING = ROOT.parent / "CONTRIBUTING.md"
+
+#: Doors for files: they open what others may have written, or put something else in the place of.
+_FILES = ("core/regular.py", "core/trusted.py", "core/private.py", "host/durable.py", "host/output_file.py",
+          "host/safe_fs/")  # fmt: skip
+#: Modules that read and write files of the kernel alone: /proc, /sys, /dev.
+_KERNEL = [
+    "cli/streams.py", "engines/fuse_daemon.py", "engines/user_namespace.py", "filesystem/block.py",
+    "filesystem/device.py", "filesystem/loop.py", "filesystem/mounted.py", "filesystem/nfs.py",
+    "filesystem/nfs_server.py", "guest/cached_probe.py", "host/assumptions.py", "host/cgroup/",
+    "host/kernel_part.py", "host/lock.py", "host/machine.py", "host/mounts.py", "host/namespace.py",
+    "host/recovery/process_id.py", "host/setting.py", "host/user_namespace.py", "session/guest/console.py",
+    "session/guest/agent.py", "session/setup/caches.py", "trace/copy_ups.py", "trace/functions.py", "trace/perf.py",
+    "session/measure/background.py",
+]  # fmt: skip
+#: Modules that read files of the kit's own package: recipes, programs, pages.
+_SHIPPED = [
+    "cli/pages/topics.py", "filesystem/profile.py", "guest/python.py", "guest/recipe.py",
+    "image/kit_environment.py", "image/recipe.py", "probe/binary.py", "session/guest/disks.py", "trace/bpftrace.py",
+]  # fmt: skip
+#: Modules that open files in directories of the kit's own, which find_paths has checked and nobody else enters, or in
+#: the session's. They may not open what a user names, nor what lies in a directory of another user's.
+_OWN = [
+    "engines/builds/building.py", "engines/builds/buildkitd.py", "engines/builds/probe.py", "engines/container.py",
+    "engines/containerd_daemon.py", "engines/containerd_program.py", "engines/daemon_configuration.py",
+    "engines/dockerd.py", "engines/oci_runtime.py", "engines/plain_runtime.py", "engines/podman.py",
+    "engines/registry.py", "engines/root.py", "engines/supervisor.py", "fleet/certificates.py", "guest/disk.py",
+    "guest/kernel.py", "guest/qemu.py", "guest/tree.py", "host/recovery/cleanup.py", "host/recovery/journal.py",
+    "host/recovery/recovery.py", "host/remote_cache.py", "image/decompress.py", "image/docker_archive.py",
+    "image/image.py", "image/image_file.py", "image/image_files.py", "image/layered.py", "image/oci_store.py",
+    "probe/client.py", "session/execute/fetch.py", "session/inputs/repack.py", "session/measure/phase_log.py",
+    "session/measure/workload.py", "session/setup/resumable.py", "store/database.py", "store/outbox/outbox.py",
+]  # fmt: skip
+#: Modules that print themselves: the door of commands, progress, and programs of their own that import no kit.
+_PRINT = [
+    "cli/streams.py", "report/text/progress.py", "engines/ctr_server.py", "filesystem/nfs_server.py",
+    "filesystem/write_back.py",
+]  # fmt: skip
+
+
+_STARTS = {"host/command.py": r"ProcessPoolExecutor|get_context", "core/private.py": r"os\.umask"}
+
+
+def sources() -> Iterator[tuple[str, Tree]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        if "_data" not in path.parts:
+            yield str(path.relative_to(ROOT)), parsed(path)
+
+
+def opened(tree: Tree) -> list[str]:
+    """Return the calls that open, read or write a file by its path."""
+    found = []
+    for call in tree.nodes(ast.Call):
+        text = ast.unparse(call)
+        by_method = isinstance(call.func, ast.Attribute) and (
+            call.func.attr in ("read_text", "read_bytes", "write_text", "write_bytes")
+            or (call.func.attr == "open" and re.search(r"\.open\((|(mode=)?'[rwabx+]+'.*)\)$", text))
+        )
+        if by_method or re.match(r"(os\.|io\.)?open\(", text):
+            found.append(f"line {call.lineno}: {text}")
+    return found
+
+
+def listed(name: str, *groups: list[str] | tuple[str, ...]) -> bool:
+    return any(name == entry or (entry.endswith("/") and name.startswith(entry)) for group in groups for entry in group)
+
+
+def test_files_are_opened_by_doors_or_are_the_kits_own() -> None:
+    """What a user names, what root believes and what is written for a user is opened by a door. A module that opens
+    files of the kernel, of the package or of the kit's own directories says so in the lists above."""
+    for name, tree in sources():
+        calls = [text for text in opened(tree) if not _of_no_file(text)]
+        if calls and not listed(name, _FILES, _KERNEL, _SHIPPED, _OWN):
+            raise AssertionError(f"kit/{name} opens a file: {calls}; use a door of CONTRIBUTING.md")
+
+
+def _of_no_file(text: str) -> bool:
+    """Methods of engines, archives and formatters that have these names."""
+    return bool(re.search(r"(engine|self|file|files|formatter|_installed\(\))\.(open|write_text|read_text)\(", text))
+
+
+def test_the_lists_name_modules_that_exist_and_open_files() -> None:
+    names = {name: bool(opened(tree)) for name, tree in sources()}
+    for entry in (*_FILES, *_KERNEL, *_SHIPPED, *_OWN):
+        assert any(opens for name, opens in names.items() if listed(name, [entry])), entry
+
+
+def starts(tree: Tree) -> list[str]:
+    """Return what starts a Python that looks for modules in the current directory, or changes the umask."""
+    found = []
+    commands: list[ast.List | ast.Tuple] = [*tree.nodes(ast.List), *tree.nodes(ast.Tuple)]
+    for command in commands:
+        words = [ast.unparse(word) for word in command.elts]
+        for number, word in enumerate(words):
+            if word in ("sys.executable", "executable") and words[number + 1 : number + 2] not in (["'-I'"], ["'-P'"]):
+                found.append(f"line {command.lineno}: {', '.join(words)}")
+    for call in tree.nodes(ast.Call):
+        text = ast.unparse(call)
+        if re.match(r"(os\.umask|(\w+\.)*ProcessPoolExecutor|(\w+\.)*get_context)\(", text):
+            found.append(f"line {call.lineno}: {text}")
+    return found
+
+
+def test_one_module_starts_pythons_and_one_sets_the_umask() -> None:
+    for name, tree in sources():
+        allowed = {"host/command.py": r"ProcessPoolExecutor|get_context", "core/private.py": r"os\.umask"}.get(
+            name, "$^"
+        )
+        assert not [text for text in starts(tree) if not re.search(allowed, text)], name
+
+
+def printed(tree: Tree) -> list[str]:
+    """Return what prints on stderr, or past the stream that makes text safe."""
+    found = []
+    for call in tree.nodes(ast.Call):
+        text = ast.unparse(call)
+        if re.match(r"print\(|click\.secho\(|sys\.(__)?std(err|out)(__)?\.(buffer|write)", text) or (
+            re.match(r"click\.echo\(", text) and any(word.arg in ("err", "file") for word in call.keywords)
+        ):
+            found.append(f"line {call.lineno}: {text}")
+    return found
+
+
+def test_text_is_printed_by_one_module() -> None:
+    """stdout is a stream that lets no character act; on stderr progress draws, so messages pass ``complain``."""
+    for name, tree in sources():
+        assert listed(name, _PRINT) or not printed(tree), name
+
+
+def test_every_completion_passes_one_function() -> None:
+    tree = parsed(ROOT / "cli/completion.py")
+    completions = [node for node in tree.nodes(ast.FunctionDef) if node.name.startswith("complete_")]
+    assert len(completions) > 8
+    for function in completions:
+        answers = [part.value for part in ast.walk(function) if isinstance(part, ast.Return) and part.value]
+        safe = [text for text in map(ast.unparse, answers) if "_beginning(" in text or text == "[]"]
+        images = function.name == "complete_images" and "_beginning(" in ast.unparse(function)
+        assert images or len(safe) == len(answers), function.name
+    for name, other in sources():
+        for call in other.nodes(ast.Call):
+            for word in call.keywords:
+                if word.arg == "shell_complete":
+                    assert ast.unparse(word.value) in {item.name for item in completions}, f"{name}:{call.lineno}"
+
+
+@pytest.mark.parametrize(
+    ("look", "code", "caught"),
+    [
+        (opened, "Path(name).read_text()", True),
+        (opened, "path.write_bytes(data)", True),
+        (opened, "path.open('ab')", True),
+        (opened, "with open(name) as file: pass", True),
+        (opened, "os.open(name, os.O_RDONLY)", True),
+        (opened, "read_text(path, hint)", False),
+        (opened, "tarfile.open(fileobj=stream)", False),
+        (starts, "run([sys.executable, '-m', 'pip'])", True),
+        (starts, "words = ('unshare', sys.executable, program)", True),
+        (starts, "with ProcessPoolExecutor(2) as pool: pass", True),
+        (starts, "os.umask(0)", True),
+        (starts, "run([sys.executable, '-I', program])", False),
+        (starts, "run(python_module('pip'))", False),
+        (printed, "click.echo(text, err=True)", True),
+        (printed, "print(error)", True),
+        (printed, "sys.stderr.write(text)", True),
+        (printed, "click.echo(text)", False),
+        (printed, "complain(text)", False),
+    ],
+)
+def test_a_new_place_is_seen(look: object, code: str, caught: bool) -> None:
+    assert callable(look) and bool(look(Tree(code))) == caught
+
+
+@pytest.mark.skipif(not CONTRIBUTING.exists(), reason="the kit is tested without its documents")
+def test_the_table_of_doors_names_functions_that_exist() -> None:
+    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", CONTRIBUTING.read_text(encoding="utf-8"), re.MULTILINE)
+    doors = [row for row in rows if row[0] not in ("what", "---")]
+    assert len(doors) >= 7
+    for what, functions, check in doors:
+        for module, name in re.findall(r"`(kit/[\w/]+\.py):(\w+)`", functions):
+            names = {node.name for node in parsed(ROOT.parent / module).nodes(ast.FunctionDef)}
+            names |= {node.name for node in parsed(ROOT.parent / module).nodes(ast.ClassDef)}
+            assert name in names, f"{what}: {module}:{name}"
+        for path in re.findall(r"`(tests/[\w/]+\.py)`", check):
+            assert (ROOT.parent / path).is_file(), f"{what}: {path}"
