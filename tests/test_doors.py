@@ -38,7 +38,8 @@ _SHIPPED = [
 _OWN = [
     "engines/builds/building.py", "engines/builds/buildkitd.py", "engines/builds/probe.py", "engines/container.py",
     "engines/containerd_daemon.py", "engines/containerd_program.py", "engines/daemon_configuration.py",
-    "engines/dockerd.py", "engines/oci_runtime.py", "engines/plain_runtime.py", "engines/podman.py",
+    "engines/dockerd.py", "engines/oci_runtime.py", "engines/plain_root.py", "engines/plain_runtime.py",
+    "engines/podman.py",
     "engines/registry.py", "engines/root.py", "engines/supervisor.py", "fleet/certificates.py", "guest/disk.py",
     "guest/kernel.py", "guest/qemu.py", "guest/tree.py", "host/recovery/cleanup.py", "host/recovery/journal.py",
     "host/recovery/recovery.py", "host/remote_cache.py", "image/decompress.py", "image/docker_archive.py",

@@ -94,7 +94,7 @@ def test_bad_inputs(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown source"):
         prepare_input(Input("src", str(tmp_path / "nope")), tmp_path / "cache")
     (tmp_path / "bad.tar").write_bytes(b"no tar at all" * 100)
-    with pytest.raises(UsageError, match="not a usable tarball"):
+    with pytest.raises(UsageError, match="damaged or unsupported"):
         prepare_input(Input("src", str(tmp_path / "bad.tar")), tmp_path / "cache")
     assert not list((tmp_path / "cache" / "inputs").glob("*.tar"))
 

@@ -16,7 +16,7 @@ from kit.host.safe_fs import remove
 from kit.image import Image, ImageCache
 from kit.model.scenario import Input
 from kit.session.inputs.repack import repack
-from tests.ordinary_user import ordinary_user
+from tests.ordinary_user import NOBODY, ordinary_user
 
 #: Name, type, what it links to. Overlay's whiteouts are devices, and are hard links of one another.
 _DEVICES = [
@@ -60,7 +60,8 @@ def test_a_tarball_with_device_nodes_becomes_an_image_of_anybody(tmp_path: Path,
     with tempfile.TemporaryDirectory() as cache:  # pytest's lets no other user through
         directory = Path(cache)
         tarball = Path(shutil.copy(tarball, directory))
-        directory.chmod(0o777)
+        if os.getuid() == 0:
+            os.chown(directory, NOBODY, -1)
         with ordinary_user():
             image = ImageCache(directory / "cache").from_tarball(tarball)
             with tarfile.open(image.rootfs) as tar:

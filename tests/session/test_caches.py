@@ -5,13 +5,28 @@ import mmap
 import os
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kit.host.mounts import mount_of
 from kit.session.setup.caches import forget_below, read_below
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> Iterator[Path]:
+    """A directory whose pages can be dropped: Debian 13's /tmp is a tmpfs."""
+    if mount_of(tmp_path).type != "tmpfs":
+        yield tmp_path
+    elif mount_of(Path("/var/tmp")).type == "tmpfs":
+        pytest.skip("needs a directory on a disk: /var/tmp is a tmpfs")
+    else:
+        with tempfile.TemporaryDirectory(prefix="kit-test-", dir="/var/tmp") as directory:
+            yield Path(directory)
 
 
 def cached(path: Path) -> bool:
@@ -25,32 +40,32 @@ def cached(path: Path) -> bool:
     return bool(resident.value & 1)
 
 
-def test_what_is_given_up_is_gone_until_it_is_read_again(tmp_path: Path) -> None:
-    (tmp_path / "below").mkdir()
-    files = [tmp_path / "one", tmp_path / "below" / "two"]
+def test_what_is_given_up_is_gone_until_it_is_read_again(on_disk: Path) -> None:
+    (on_disk / "below").mkdir()
+    files = [on_disk / "one", on_disk / "below" / "two"]
     for path in files:
         path.write_bytes(os.urandom(100_000))
         with path.open("rb") as file:
             os.fsync(file.fileno())
     assert all(map(cached, files))
-    forget_below(tmp_path)
+    forget_below(on_disk)
     assert not any(map(cached, files))
-    read_below(tmp_path)
+    read_below(on_disk)
     assert all(map(cached, files))
 
 
-def test_files_of_one_name_size_and_time_are_all_read(tmp_path: Path) -> None:
+def test_files_of_one_name_size_and_time_are_all_read(on_disk: Path) -> None:
     """Hundreds of files of Debian's images have name, size and time of another one."""
-    files = [tmp_path / directory / "copyright" for directory in "abc"]
+    files = [on_disk / directory / "copyright" for directory in "abc"]
     for path in files:
         path.parent.mkdir()
         path.write_bytes(os.urandom(100_000))
         os.utime(path, (1_000_000_000, 1_000_000_000))
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    forget_below(tmp_path)
+    forget_below(on_disk)
     assert not any(map(cached, files))
-    read_below(tmp_path)
+    read_below(on_disk)
     assert all(map(cached, files))
 
 

@@ -64,6 +64,8 @@ def held_machine(name: str, paths: Paths, wait: bool, observer: EventSink) -> It
             enter_private_mounts()
         make_private(paths.cache)
         lifted = root and allow_programs(paths.cache)
+        if lifted:
+            stack.callback(unmount, paths.cache)
         journal = Journal(paths.journals / f"{name}.jsonl", CLEANUPS)
         stack.callback(journal.close)
         run = paths.run / name
