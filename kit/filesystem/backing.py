@@ -76,7 +76,7 @@ class Backing:
         if self.write_back:
             self.write_back()
         if self.type == "xfs":
-            free_removed(self.path)
+            free_removed(self.path, preallocated=not self.kind.startswith("directory"))
         sync_filesystem(self.path)
 
     def full(self) -> str:

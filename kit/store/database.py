@@ -209,7 +209,7 @@ def _accepts_connections(engine: Engine) -> bool:
         return True
     _, arguments = engine.dialect.create_connect_args(engine.url)
     waiting = {**_POSTGRESQL, **arguments}
-    words = {name: value for name, value in waiting.items() if isinstance(value, str | int)}
+    words: dict[str, Any] = {name: value for name, value in waiting.items() if isinstance(value, str | int)}
     return PGconn.ping(make_conninfo(**words).encode()) == Ping.OK
 
 

@@ -216,6 +216,21 @@ def test_the_space_of_removed_files_is_free_after_a_sync(journal: Journal, tmp_p
 
 
 @pytest.mark.machine
+def test_what_xfs_has_preallocated_is_no_data_of_a_run(journal: Journal, tmp_path: Path) -> None:
+    """It preallocates behind the end of files to which programs append again and again."""
+    where = tmp_path / "run" / "fs" / "xfs"
+    with make_backing("xfs", small(tmp_path), where, "run", journal) as backing:
+        backing.sync()
+        before = used(backing.path)
+        for number in range(100):
+            for _ in range(20):
+                with (backing.path / f"log{number}").open("ab") as file:
+                    file.write(bytes(5000))
+        backing.sync()
+        assert 10_000_000 <= used(backing.path) - before < 13 << 20
+
+
+@pytest.mark.machine
 def test_memory_is_on_the_disk_after_a_sync(journal: Journal, tmp_path: Path) -> None:
     where = tmp_path / "run" / "fs" / "tmpfs-sync"
     with make_backing("tmpfs-sync", small(tmp_path), where, "run", journal) as backing:

@@ -62,7 +62,7 @@ def _where(number: int) -> str:
 def test_a_pool_is_of_copies_of_this_process(foreign: Path) -> None:
     """A new interpreter would look for its modules in the current directory: the default since Python 3.14."""
     with process_pool(2) as pool:
-        assert pool._mp_context.get_start_method() == "fork"  # type: ignore[attr-defined]
+        assert pool._mp_context and pool._mp_context.get_start_method() == "fork"
         assert [text.split()[0] for text in pool.map(_where, range(3))] == ["0", "1", "2"]
     assert not foreign.exists()
 

@@ -90,7 +90,16 @@ def test_programs_of_debian(suite: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("age", ["oldest", "newest"])
 def test_packages_of_pypi(age: str, tmp_path: Path) -> None:
     wanted = [f"{name}=={oldest}" if age == "oldest" else name for name, (_, oldest) in PACKAGES.items()]
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", tmp_path / "packages"]
+    pip: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--target",
+        tmp_path / "packages",
+    ]
     run([*pip, *wanted, "py-cpuinfo"])
     infos = [path.name.split("-") for path in (tmp_path / "packages").glob("*.dist-info")]
     versions = {name.lower().replace("_", "-"): version.removesuffix(".dist") for name, version, *_ in infos}
