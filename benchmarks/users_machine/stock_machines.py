@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -192,10 +193,11 @@ def _run(guest: Shell, command: str, log: Path) -> Run:
 
 
 def _reason(log: Path) -> str:
-    """Return the last line of a log that is not make's."""
+    """Return pytest's count of a log, else its last line that is neither make's nor tox's."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith("make")]
-    return lines[-1][:200] if lines else ""
+    counts = [line.strip("= ") for line in lines if re.search(r" failed,.* in [0-9.]+s", line)]
+    lines = [line for line in lines if not re.match(r"make|\s+(evaluation|\w+:) ", line)]
+    return (counts or lines or [""])[-1][:200]
 
 
 if __name__ == "__main__":
