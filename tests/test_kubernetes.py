@@ -45,6 +45,10 @@ def test_it_keeps_to_the_schema_of_its_api() -> None:
     check(FILE.read_text())
 
 
+def test_no_workload_finds_a_token_of_the_cluster() -> None:
+    assert pod()["automountServiceAccountToken"] is False
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

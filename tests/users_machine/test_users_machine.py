@@ -93,6 +93,7 @@ def test_a_killed_session_is_cleaned(guest: Guest) -> None:
 def test_a_nightly_job_by_the_timer(guest: Guest) -> None:
     guest.must("root", f"""
         ln -s /home/debian/.local/bin/kit /usr/local/bin/kit
+        echo KIT_NOTHING=1 >/etc/default/kit-nightly
         mkdir /etc/kit; cat >/etc/kit/nightly.toml <<'END'{_NIGHTLY}END
         cp {MEDIA}/examples/jobs/kit-nightly.service {MEDIA}/examples/jobs/kit-nightly.timer /etc/systemd/system
         systemctl daemon-reload
@@ -103,11 +104,12 @@ def test_a_nightly_job_by_the_timer(guest: Guest) -> None:
         until [ "$(systemctl show -P ExecMainExitTimestampMonotonic kit-nightly)" != 0 ]; do sleep 20; done
         journalctl --no-pager -u kit-nightly
         cat /var/lib/kit-nightly/latest/summary.md
+        stat -c %a /etc/default/kit-nightly | grep -x 600
         systemctl show -P ExecMainStatus kit-nightly | grep -x 0
     """, "root", 900)  # fmt: skip
     guest.must("root", """
         systemctl disable --now kit-nightly.timer
-        rm -r /etc/kit /etc/systemd/system/kit-nightly.* /usr/local/bin/kit /var/lib/kit-nightly
+        rm -r /etc/kit /etc/default/kit-nightly /etc/systemd/system/kit-nightly.* /usr/local/bin/kit /var/lib/kit-nightly
         systemctl daemon-reload
     """)  # fmt: skip
     assert done.code == 0
