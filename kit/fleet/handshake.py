@@ -52,7 +52,8 @@ async def _connect(address: Address, side: str, shown: Security | None, patience
     except (OSError, ValueError) as error:
         causes = causes_of(error)
         cause = causes[-1]
-        silent = any(isinstance(item, TimeoutError) for item in causes)  # itself by a cancellation
+        # By a cancellation; or Dask's own error without a cause, if its time was over before it had tried.
+        silent = any(isinstance(item, TimeoutError) for item in causes) or (type(error) is OSError and cause is error)
         if silent or _is_away(cause):
             why = cause.strerror if isinstance(cause, OSError) and cause.strerror else "no answer"
             raise AbsentError(f"no scheduler at {address.url}: {why}", "start one with kit fleet scheduler") from None

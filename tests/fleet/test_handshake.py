@@ -38,6 +38,17 @@ def test_a_machine_that_is_off_is_waited_for(number: int, absent: bool, monkeypa
     assert isinstance(raised.value, AbsentError) == absent
 
 
+def test_a_try_that_never_began_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a busy machine, whose patience is over before Dask has tried."""
+
+    async def connect(*_: Any, **__: Any) -> None:
+        raise OSError("Timed out trying to connect to tcp://127.0.0.1:1 after 0.1 s")
+
+    monkeypatch.setattr("distributed.comm.core.connect", connect)
+    with pytest.raises(AbsentError, match="no answer"):
+        greet(Address("127.0.0.1", 1), "worker")
+
+
 @pytest.mark.parametrize("proved", [False, True])
 def test_one_that_says_nothing_is_waited_for(proved: bool, tmp_path: Path) -> None:
     """As behind a network that is cut, or stopped."""
