@@ -109,7 +109,8 @@ def test_a_nightly_job_by_the_timer(guest: Guest) -> None:
     """, "root", 900)  # fmt: skip
     guest.must("root", """
         systemctl disable --now kit-nightly.timer
-        rm -r /etc/kit /etc/default/kit-nightly /etc/systemd/system/kit-nightly.* /usr/local/bin/kit /var/lib/kit-nightly
+        rm -r /etc/kit /etc/default/kit-nightly /etc/systemd/system/kit-nightly.*
+        rm -r /usr/local/bin/kit /var/lib/kit-nightly
         systemctl daemon-reload
     """)  # fmt: skip
     assert done.code == 0
