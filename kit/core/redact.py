@@ -27,9 +27,9 @@ _RULES = (
     (r"(?i)\b((?:[a-z]{1,9}\+)?ssh://)[^\s:@/]{20,4000}@", rf"\1{HIDDEN}@"),
     # A signed address: ?sig=…
     (r"(?i)([?&]sig=)[^\s'\"&;,)]+", rf"\1{HIDDEN}"),
-    # password: …, MY_API_KEY: … in text. Not of words that parsers use: "unexpected token: }"
+    # password: …, MY_API_KEY: … in text. Not of words that parsers use, "unexpected token: }", nor of /etc/passwd: …
     (
-        r"(?i)\b((?:[a-z0-9]{1,40}[_-]){0,6}(?:password|passwd|passphrase|secret|(?:api|access|private|secret)[_-]?key"
+        r"(?i)\b(?<!/)((?:[a-z0-9]{1,40}[_-]){0,6}(?:password|passwd|passphrase|secret|(?:api|access|private|secret)[_-]?key"
         r"|(?<=[_-])token)\s?:\s{1,2})[^\s'\"]+",
         rf"\1{HIDDEN}",
     ),

@@ -26,7 +26,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
     """A filesystem with room for 64 KiB."""
     path = tmp_path / "small"
     path.mkdir()
-    run(["mount", "-t", "tmpfs", "-o", "size=64k", "kit", path])
+    run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "kit", path])
     yield path
     run(["umount", path])
 
