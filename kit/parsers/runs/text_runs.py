@@ -117,13 +117,14 @@ class _Reader:
         if match := FAILED.match(line.text):
             self._check_failed(stream)
             stream.failed = line, failure(match)
-        elif (before := FAILED_BEFORE.match(line.text)) or (last and FAILED_AFTER.match(line.text)):
-            # make's error may be of the run before it, a recipe's, or of the one after it, its own.
-            stream.before = failure(before) if before else ""
-            after = FAILED_AFTER.match(line.text)
-            if last and after and not last.error:
-                last.error = failure(after)
-        elif not self._form:
+            return
+        # make's error may be of the run before it, a recipe's, or of the one after it, its own.
+        before, after = FAILED_BEFORE.match(line.text), FAILED_AFTER.match(line.text) if last else None
+        if before:
+            stream.before = failure(before)
+        if last and after and not last.error:
+            last.error = failure(after)
+        if not (before or after or self._form):
             for title, pattern, fix in REFUSED:
                 if pattern.match(line.text):
                     raise self._error(line, f"the form of {title} is not read", fix)
