@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -115,15 +115,13 @@ def find_revision(directory: str, revision: str, option: str = "--source-rev") -
     """Return the commit that a revision of a repository means. ``option``: what names it, for errors. Raises
     UsageError."""
     try:
-        git(directory, "rev-parse", "--git-dir")
+        with _viewed(directory) as view, suppress(RunError):
+            return view.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}").strip()
     except RunError as error:
         raise UsageError(f"{option}: {error.message}", "give --source a directory of a Git repository") from None
-    try:
-        return git(directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}").strip()
-    except RunError:
-        raise UsageError(
-            f"{option} {revision}: no such revision in {directory}", "see git branch --all, git tag and git log"
-        ) from None
+    raise UsageError(
+        f"{option} {revision}: no such revision in {directory}", "see git branch --all, git tag and git log"
+    )
 
 
 def is_ancestor(directory: str, commit: str, of: str) -> bool:
