@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from kit.core.errors import SESSION_LOG, RunError
 from kit.core.quantity import split_words
 from kit.filesystem.profile import Profile, bundled
 from kit.host.command import Process, died
+from kit.host.dirtied import counts_whole_folios
 from kit.host.durable import sync_filesystem
 from kit.host.xfs import free_removed
 
@@ -63,6 +65,11 @@ class Backing:
         """Return the path of ``path`` for a process outside the session's mount namespace."""
         return (self.origin or self.path) / path.relative_to(self.path)
 
+    @cached_property
+    def whole_folios(self) -> bool:
+        """Whether its kernel counts dirtied bytes by whole folios: tried once, not before each run."""
+        return counts_whole_folios(self.path)
+
     def check_alive(self) -> None:
         """Raises RunError."""
         reason = self.alive()
@@ -76,7 +83,7 @@ class Backing:
         if self.write_back:
             self.write_back()
         if self.type == "xfs":
-            free_removed(self.path, preallocated=not self.kind.startswith("directory"))
+            free_removed(self.path, preallocated=self.origin is None)  # not in a filesystem of the user's
         sync_filesystem(self.path)
 
     def full(self) -> str:

@@ -108,7 +108,7 @@ class Run:
             registry=self._registry.address if self._registry else "",
             beside=tuple(group for group in groups if group),
             session=context.group,
-            whole_folios=any(map(counts_whole_folios, (sandbox.backing.path, *sandbox.own))),
+            whole_folios=sandbox.backing.whole_folios or any(map(counts_whole_folios, sandbox.own)),
         )
         self.fail(self.workload.prepare(self.sandbox, self.logfile))
         if not self.error:

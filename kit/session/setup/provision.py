@@ -18,7 +18,6 @@ from kit.engines import BackingRoot, Blocker, Engine, EngineConfig, Sandbox, eng
 from kit.engines.copies import as_one
 from kit.filesystem import Backing, BackingOptions, make_backing
 from kit.host.assumptions import CONTAINER, USER_NAMESPACE, unmet
-from kit.host.dirtied import counts_whole_folios
 from kit.host.kernel_part import require_part
 from kit.host.machine import Host
 from kit.image import Image
@@ -231,7 +230,7 @@ class Provision:
             found.append(FILESYSTEM.fact(text, name))
             if backing.unconfirmed:
                 found.append(UNCONFIRMED.fact(",".join(backing.unconfirmed), name))
-            if counts_whole_folios(backing.path):
+            if backing.whole_folios:
                 found.append(
                     NO_DIRTIED.fact("the kernel counts whole folios, also where a program changed one byte", name)
                 )
