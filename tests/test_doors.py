@@ -38,10 +38,10 @@ _SHIPPED = [
 _OWN = [
     "engines/builds/building.py", "engines/builds/buildkitd.py", "engines/builds/probe.py", "engines/container.py",
     "engines/containerd_daemon.py", "engines/containerd_program.py", "engines/daemon_configuration.py",
-    "engines/dockerd.py", "engines/oci_runtime.py", "engines/plain_root.py", "engines/plain_runtime.py",
+    "engines/dockerd.py", "engines/oci_runtime.py", "engines/plain_runtime.py",
     "engines/podman.py", "engines/registry.py", "engines/root.py", "engines/supervisor.py",
     "fleet/certificates.py", "guest/disk.py", "guest/kernel.py", "guest/kernel_cache.py", "guest/qemu.py",
-    "guest/tree.py", "host/file_data.py", "host/git.py", "host/recovery/cleanup.py", "host/recovery/journal.py",
+    "guest/tree.py", "host/git.py", "host/recovery/cleanup.py", "host/recovery/journal.py",
     "host/recovery/recovery.py", "host/remote_cache.py", "host/xfs.py", "image/decompress.py",
     "image/docker_archive.py", "image/image.py", "image/image_file.py", "image/image_files.py", "image/layered.py",
     "image/oci_store.py", "probe/client.py", "session/execute/fetch.py", "session/inputs/repack.py",

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kit.core.errors import RunError
+from kit.core.regular import open_regular
 from kit.host.safe_fs import (
     Attributes,
     DirWalker,
@@ -168,13 +169,8 @@ def _digests(cursor: DirWalker, names: Mapping[str, Mark]) -> Iterator[tuple[str
         if stat.S_ISREG(mark[0]):
             *above, last = _parts(name)
             cursor.go(above)
-            with suppress(PermissionError):
-                descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=cursor.descriptor)
-                with open(descriptor, "rb", buffering=0) as file:
-                    digest = hashlib.sha256()
-                    while part := file.read(1 << 20):
-                        digest.update(part)
-                yield name, digest.digest()
+            with suppress(PermissionError), open_regular(Path(last), os.O_NOFOLLOW, cursor.descriptor) as file:
+                yield name, hashlib.file_digest(file, "sha256").digest()
     cursor.go([])
 
 

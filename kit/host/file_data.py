@@ -8,6 +8,9 @@ import fcntl
 import os
 import struct
 from functools import cache
+from pathlib import Path
+
+from kit.core.regular import open_regular
 
 _AT_FDCWD, _LONGEST_HANDLE = -100, 128
 #: From linux/fs.h and linux/fiemap.h: the request, the head (start, length, flags, extents returned, room), an extent.
@@ -25,29 +28,27 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def identity(path: str | os.PathLike[str], inode: int) -> bytes:
+def handle(path: str | os.PathLike[str], inode: int) -> bytes:
     """Return what identifies the file at ``path``, which is not followed, on its filesystem. It is the handle, with the
     inode's generation: ext4 gives the number of a removed file to the next one. A filesystem without handles gives
     ``inode`` alone."""
-    handle, mount = _Handle(size=_LONGEST_HANDLE), ctypes.c_int()
-    words = (_AT_FDCWD, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount), 0)
+    record, mount = _Handle(size=_LONGEST_HANDLE), ctypes.c_int()
+    words = (_AT_FDCWD, os.fsencode(path), ctypes.byref(record), ctypes.byref(mount), 0)
     if _libc().name_to_handle_at(*words) != 0:
         return b"inode %d" % inode
-    return b"%d " % handle.type + bytes(handle.text[: handle.size])
+    return b"%d " % record.type + bytes(record.text[: record.size])
 
 
 def own_data(path: str | os.PathLike[str], size: int) -> int | None:
     """Return the bytes among the first ``size`` of a regular file that it shares with no other file; holes are none.
     None if the filesystem does not list extents. Raises OSError."""
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        return _own_extents(file, size)
-    except OSError as error:
-        if error.errno in _LACKING:
-            return None
-        raise
-    finally:
-        os.close(file)
+    with open_regular(Path(path), os.O_NOFOLLOW) as file:
+        try:
+            return _own_extents(file.fileno(), size)
+        except OSError as error:
+            if error.errno in _LACKING:
+                return None
+            raise
 
 
 def _own_extents(file: int, size: int) -> int:

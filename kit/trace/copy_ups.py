@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.host.cgroup.cgroup import Cgroup
-from kit.host.file_data import identity, own_data
+from kit.host.file_data import handle, own_data
 from kit.host.mounts import Mount, read_mounts
 from kit.model.call import COPY_UP, DIRECTORY, FILE, NO_DATA, UNMARKED, UNSEEN, WITH_DATA, Call
 from kit.model.sample import Phase
@@ -52,7 +52,7 @@ class CopyUpTracer:
     @contextmanager
     def around(self, traced: Traced) -> Iterator[Copied]:
         listed, unseen = find_layers(mounts_of(traced.group))
-        before = [identities(layers.upper) for layers in listed]
+        before = [handles(layers.upper) for layers in listed]
         made = Copied()
         yield made
         found = [call for layers, known in zip(listed, before, strict=True) for call in copy_ups(layers, known)]
@@ -141,9 +141,9 @@ def entries(directory: Path) -> Iterator[os.DirEntry[str]]:
                     waiting.append(entry.path)
 
 
-def identities(directory: Path) -> frozenset[bytes]:
-    """Return the identities of all files and directories below."""
-    return frozenset(identity(entry.path, entry.inode()) for entry in entries(directory))
+def handles(directory: Path) -> frozenset[bytes]:
+    """Return the handles of all files and directories below."""
+    return frozenset(handle(entry.path, entry.inode()) for entry in entries(directory))
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class _New:
 
 
 def copy_ups(layers: Layers, known: frozenset[bytes]) -> Iterator[Call]:
-    """Return rows of copied files and directories, except those with known identities."""
+    """Return rows of copied files and directories, except those with known handles."""
     count, size, data = Counter[str](), 0, 0
     marked = _can_mark(layers)
     device = _device(layers.upper)
@@ -180,7 +180,7 @@ def _new(layers: Layers, known: frozenset[bytes]) -> Iterable[_New]:
     """Return the new files, each once: a file may have several names, some without a file beneath."""
     listed: dict[bytes, _New] = {}
     for entry in entries(layers.upper):
-        mark = identity(entry.path, entry.inode())
+        mark = handle(entry.path, entry.inode())
         if mark in known:
             continue
         with suppress(FileNotFoundError):  # a daemon of the arm may go on

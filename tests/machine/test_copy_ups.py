@@ -11,7 +11,7 @@ from kit.host.command import which
 from kit.host.mounts import mounts_below
 from kit.host.namespace import enter_private_mounts
 from kit.model.call import DIRECTORY, FILE, NO_DATA, UNMARKED, WITH_DATA
-from kit.trace.copy_ups import copy_ups, find_layers, identities
+from kit.trace.copy_ups import copy_ups, find_layers, handles
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
@@ -71,7 +71,7 @@ def count(disk: Path, script: str, option: str = "index=off", before: str = ":")
     try:
         (layers,), _ = find_layers(mounts_below(disk / "merged"))
         subprocess.run(["sh", "-ec", before], cwd=disk / "merged", check=True)
-        known = identities(layers.upper)
+        known = handles(layers.upper)
         subprocess.run(["sh", "-ec", script], cwd=disk / "merged", check=True)
         return {call.name: (call.count, call.bytes) for call in copy_ups(layers, known)}
     finally:

@@ -18,7 +18,7 @@ from kit.trace.copy_ups import (
     entries,
     find_layers,
     from_home,
-    identities,
+    handles,
     parse_layers,
 )
 
@@ -61,7 +61,7 @@ def test_a_new_file_above_a_lower_one_is_a_copy_up(tmp_path: Path) -> None:
     (lower / "d" / "file").write_bytes(bytes(1000))
     (lower / "old").write_bytes(bytes(10))
     (upper / "old").write_bytes(bytes(10))
-    before = identities(upper)
+    before = handles(upper)
     (upper / "d").mkdir()
     (upper / "d" / "file").write_bytes(bytes(1200))  # copied, then more was written
     (upper / "d" / "made here").write_bytes(bytes(99))

@@ -40,7 +40,7 @@ def open_file(top: Path, name: str) -> Iterator[IO[bytes]]:
         *above, last = name.split("/")
         with _explained(top, name):
             cursor.go(above)
-            file = open_regular(Path(f"/proc/self/fd/{cursor.descriptor}/{last}"), os.O_NOFOLLOW)
+            file = open_regular(Path(last), os.O_NOFOLLOW, cursor.descriptor)
         with file:
             yield file
 
