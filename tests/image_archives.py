@@ -54,6 +54,23 @@ def tarball(files: Mapping[str, bytes]) -> bytes:
     return data.getvalue()
 
 
+def holes(path: Path) -> Path:
+    """Write a tarball of a few KiB whose one file is a hole, a byte longer than any that is read."""
+    with path.with_name("holes").open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    subprocess.run(["tar", "--sparse", "-C", path.parent, "-cf", path, "holes"], check=True)
+    return path
+
+
+def long_header(path: Path) -> Path:
+    """Write a tarball of a few KiB, compressed by gzip, with a name of 2 MiB."""
+    member = tarfile.TarInfo("x")
+    member.type, member.size = tarfile.GNUTYPE_LONGNAME, 2 << 20
+    with gzip.open(path, "wb") as file:
+        file.write(member.tobuf(tarfile.GNU_FORMAT) + b"a" * (2 << 20) + tarball({"y": b""}))
+    return path
+
+
 def directory(path: Path, files: Mapping[str, bytes]) -> Path:
     for name, content in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)

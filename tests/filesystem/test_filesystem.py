@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import MachineError, RunError, UsageError
-from kit.filesystem import BackingOptions, bundled, find_profile, make_backing, read_profiles, recorded, write_back
+from kit.filesystem import (
+    Backing,
+    BackingOptions,
+    bundled,
+    find_profile,
+    make_backing,
+    read_profiles,
+    recorded,
+    write_back,
+)
 from kit.filesystem.backing import GIB
 from kit.filesystem.block import unmount
 from kit.filesystem.mounted import not_in_force, unconfirmed
@@ -197,37 +206,38 @@ def test_an_option_that_is_ignored_is_no_profile(journal: Journal, tmp_path: Pat
         pytest.fail("it was mounted")
 
 
+@pytest.fixture
+def xfs(journal: Journal, tmp_path: Path) -> Iterator[Backing]:
+    with make_backing("xfs", small(tmp_path), tmp_path / "run" / "fs" / "xfs", "run", journal) as backing:
+        backing.sync()
+        yield backing
+
+
 @pytest.mark.machine
-def test_the_space_of_removed_files_is_free_after_a_sync(journal: Journal, tmp_path: Path) -> None:
+def test_the_space_of_removed_files_is_free_after_a_sync(xfs: Backing) -> None:
     """XFS frees removed files in the background. A file of many extents takes it longest."""
-    where = tmp_path / "run" / "fs" / "xfs"
-    with make_backing("xfs", small(tmp_path), where, "run", journal) as backing:
-        backing.sync()
-        before = used(backing.path)
-        fragmented = backing.path / "fragmented"
-        with fragmented.open("wb") as file:
-            for start in range(0, 192 << 20, 16 << 10):
-                os.posix_fallocate(file.fileno(), start, 4096)
-        backing.sync()
-        assert used(backing.path) - before > 40 << 20
-        fragmented.unlink()
-        backing.sync()
-        assert used(backing.path) - before < 1 << 20
+    before = used(xfs.path)
+    fragmented = xfs.path / "fragmented"
+    with fragmented.open("wb") as file:
+        for start in range(0, 192 << 20, 16 << 10):
+            os.posix_fallocate(file.fileno(), start, 4096)
+    xfs.sync()
+    assert used(xfs.path) - before > 40 << 20
+    fragmented.unlink()
+    xfs.sync()
+    assert used(xfs.path) - before < 1 << 20
 
 
 @pytest.mark.machine
-def test_what_xfs_has_preallocated_is_no_data_of_a_run(journal: Journal, tmp_path: Path) -> None:
+def test_what_xfs_has_preallocated_is_no_data_of_a_run(xfs: Backing) -> None:
     """It preallocates behind the end of files to which programs append again and again."""
-    where = tmp_path / "run" / "fs" / "xfs"
-    with make_backing("xfs", small(tmp_path), where, "run", journal) as backing:
-        backing.sync()
-        before = used(backing.path)
-        for number in range(100):
-            for _ in range(20):
-                with (backing.path / f"log{number}").open("ab") as file:
-                    file.write(bytes(5000))
-        backing.sync()
-        assert 10_000_000 <= used(backing.path) - before < 13 << 20
+    before = used(xfs.path)
+    for number in range(100):
+        for _ in range(20):
+            with (xfs.path / f"log{number}").open("ab") as file:
+                file.write(bytes(5000))
+    xfs.sync()
+    assert 10_000_000 <= used(xfs.path) - before < 13 << 20
 
 
 @pytest.mark.machine

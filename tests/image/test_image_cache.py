@@ -14,7 +14,7 @@ import pytest
 from kit.core.errors import UsageError
 from kit.host.command import run
 from kit.image import Image, ImageCache
-from tests.image_archives import tarball
+from tests.image_archives import holes, long_header, tarball
 
 
 def write_root(rootfs: Path) -> dict[str, str]:
@@ -111,18 +111,11 @@ def test_the_same_files_have_one_digest_wherever_they_were_unpacked(tmp_path: Pa
 
 
 def a_sparse_file(top: Path) -> Path:
-    with (top / "holes").open("wb") as file:
-        file.truncate((1 << 30) + 1)
-    run(["tar", "--sparse", "-C", top, "-cf", top / "root.tar", "holes"])
-    return top / "root.tar"
+    return holes(top / "root.tar")
 
 
 def a_long_header(top: Path) -> Path:
-    member = tarfile.TarInfo("x")
-    member.type, member.size = tarfile.GNUTYPE_LONGNAME, 2 << 20
-    with gzip.open(top / "root.tar.gz", "wb") as file:
-        file.write(member.tobuf(tarfile.GNU_FORMAT) + b"a" * (2 << 20) + tarball({"y": b""}))
-    return top / "root.tar.gz"
+    return long_header(top / "root.tar.gz")
 
 
 def much_of_little(top: Path) -> Path:

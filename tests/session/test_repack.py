@@ -19,7 +19,7 @@ from kit.core.errors import UsageError
 from kit.host.command import environment
 from kit.model.scenario import Input
 from kit.session.inputs.repack import repack
-from tests.image_archives import tarball
+from tests.image_archives import holes, long_header, tarball
 
 
 def content(path: Path) -> dict[str, bytes]:
@@ -89,18 +89,11 @@ def _holes_in_a_directory(top: Path) -> Path:
 
 
 def _holes_in_a_tarball(top: Path) -> Path:
-    _holes(top)
-    subprocess.run(["tar", "--sparse", "-C", top, "-cf", top / "x.tar", "holes"], check=True)
-    return top / "x.tar"
+    return holes(top / "x.tar")
 
 
 def _header(top: Path) -> Path:
-    """A name of 2 MiB, in a file of a few KiB."""
-    member = tarfile.TarInfo("x")
-    member.type, member.size = tarfile.GNUTYPE_LONGNAME, 2 << 20
-    with gzip.open(top / "x.tar.gz", "wb") as file:
-        file.write(member.tobuf(tarfile.GNU_FORMAT) + b"a" * (2 << 20) + tarball({"y": b""}))
-    return top / "x.tar.gz"
+    return long_header(top / "x.tar.gz")
 
 
 def _cut(top: Path) -> Path:
