@@ -170,7 +170,10 @@ def _digests(cursor: DirWalker, names: Mapping[str, Mark]) -> Iterator[tuple[str
             *above, last = _parts(name)
             cursor.go(above)
             with suppress(PermissionError), open_regular(Path(last), os.O_NOFOLLOW, cursor.descriptor) as file:
-                yield name, hashlib.file_digest(file, "sha256").digest()
+                digest = hashlib.sha256()
+                while part := file.read(1 << 20):
+                    digest.update(part)
+                yield name, digest.digest()
     cursor.go([])
 
 
