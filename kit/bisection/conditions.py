@@ -3,12 +3,13 @@ an image, sources and programs; these may have changed since."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from kit.core.paths import Paths
+from kit.engines import programs
 from kit.engines.root import EngineRoot
+from kit.host.command import which
 from kit.host.machine import Host
 from kit.image import Image, ImageCache, recipes
 from kit.image.image_file import find_image_file, from_image_file, has_layers
@@ -44,9 +45,10 @@ def what_changed(session: Session, host: Host, paths: Paths, tell: Callable[[str
 
 
 def _changed_program(session: Session) -> str:
+    known = programs()  # facts are the store's: no other program is run
     for fact in PROGRAM.find(session.facts):
         tool, _, engine = fact.of.partition(" of ")
-        if session.request.docker or "@" in engine or not shutil.which(tool):
+        if tool not in known or session.request.docker or "@" in engine or not which(tool):
             continue
         if (now := EngineRoot().version(tool)) != fact.text:
             return f"{now}, then {fact.text}"

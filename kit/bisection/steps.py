@@ -21,10 +21,12 @@ from kit.model.arm import Arm
 from kit.model.default import AUTO, AUTO_ROUNDS, OFF
 from kit.model.default_driver import Docker, lacking
 from kit.model.event import EventSink
-from kit.model.fact import LABEL, RUN_ORDER, SLICE, STOPPED
+from kit.model.fact import RUN_ORDER, SLICE, STOPPED
 from kit.model.plan import MOST_ROUNDS, SlowdownTest
 from kit.model.session import Request, Session, title_of
+from kit.model.sweep import positive_number
 from kit.session.prepared import StartOptions
+from kit.session.setup.resumable import check_begun
 from kit.session.start import launch, resume
 from kit.store import SessionFilter, Store
 
@@ -134,29 +136,29 @@ class _Steps:
 
     def _find(self, candidate: Candidate, test: SlowdownTest) -> Session | None:
         """Return the newest session that tested the candidate as strictly, finished or not, under the conditions that
-        hold now. One in which an arm could not run, or failed, does not count: the reason may be gone."""
-        wanted = {BISECTION: self._asked.key, CANDIDATE: candidate.id}
+        hold now. Only what this user has begun here counts: others may write to the store. One in which an arm could
+        not run, or failed, does not count: the reason may be gone."""
+        wanted = {(BISECTION, self._asked.key), (CANDIDATE, candidate.id)}
         changed = ""
         for head in self._store.list(SessionFilter(self._asked.title, machine=self._host.machine)):
-            mine = all(LABEL.text(head.facts, of=name) == text for name, text in wanted.items())
+            mine = wanted <= {*head.request.labels}
             strict = head.request.test is not None and head.request.test.error <= test.error
             if not mine or not strict or head.imported or head.not_run:
                 continue
-            session = self._store.get(head.id)
-            if any(sample.status != "ok" for sample in session.samples):
-                continue
-            if not (differs := self._what_changed(session)):
+            try:
+                check_begun(self._paths.data, head)
+                session = replace(head, samples=self._store.get(head.id).samples)  # of the request that was checked
+                if any(sample.status != "ok" for sample in session.samples):
+                    continue
+                differs = what_changed(session, self._host, self._paths, self._observer.tell)
+            except KitError as error:
+                differs = error.message
+            if not differs:
                 return session
             changed = changed or differs
         if changed:
             self._observer.tell(f"candidate {candidate.name} is measured again: {changed}")
         return None
-
-    def _what_changed(self, session: Session) -> str:
-        try:
-            return what_changed(session, self._host, self._paths, self._observer.tell)
-        except KitError as error:
-            return error.message
 
     def _run(self, candidate: Candidate, test: SlowdownTest, begun: Session | None, left: float | None) -> Session:
         context = (self._paths, self._store, self._observer, self._start)
@@ -172,8 +174,8 @@ class _Steps:
         """Take over the run order of a session, if no option gives it."""
         if session is None or self._interleave != AUTO or not RUN_ORDER.text(session.facts):
             return
-        slice_ = SLICE.text(session.facts)
-        self._interleave = f"{float(slice_.split()[0]):.3f}s" if slice_ else OFF
+        seconds = positive_number(SLICE.text(session.facts).partition(" ")[0])
+        self._interleave = f"{seconds:.3f}s" if seconds else OFF
 
 
 def judge_step(session: Session, candidate: Candidate) -> BisectionStep:

@@ -128,7 +128,7 @@ def _run(job: Job, given: Mapping[str, Any], asked: set[str]) -> int:
     start = StartOptions(given["wait"], idle)
     if given["resume"] not in (None, "", "last"):
         raise UsageError(f"--resume {given['resume']}: a suite continues its last run", "use --resume last")
-    run, begun = find_run(job, store, read_host().machine) if given["resume"] else (new_run(job), {})
+    run, begun = find_run(job, store, read_host().machine, paths.data) if given["resume"] else (new_run(job), {})
     for number, head in begun.items():
         _check_begun(head, job.tasks[number - 1].request, asked)
     observer = make_observer(given["quiet"])

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from kit.engines.backing_root import BackingRoot
 from kit.engines.engine import Blocker, Engine, EngineConfig
 from kit.engines.sandbox import Sandbox
-from kit.model.arm import BUILD, Arm
+from kit.model.arm import BUILD, OCI_RUNTIMES, Arm
+from kit.model.drivers import DRIVERS
 
 #: Each engine and its class, imported on use. Arms without a container belong to ``bare``.
 ENGINES = {
@@ -49,4 +50,13 @@ def engine_name(arm: Arm) -> str:
     return arm.engine if arm.contained else "bare"
 
 
-__all__ = ["ENGINES", "BackingRoot", "Blocker", "Engine", "EngineConfig", "Sandbox", "engine_name", "make_engine"]
+def programs() -> frozenset[str]:
+    """Return the programs of all engines and drivers whose versions sessions record."""
+    tools = (tool for path in ENGINES.values() for tool in getattr(pkgutil.resolve_name(path), "tools", ()))
+    packages = (program for drivers in DRIVERS.values() for driver in drivers for program in driver.packages)
+    return frozenset((*tools, *packages, *OCI_RUNTIMES))
+
+
+__all__ = [
+    "ENGINES", "BackingRoot", "Blocker", "Engine", "EngineConfig", "Sandbox", "engine_name", "make_engine", "programs",
+]  # fmt: skip

@@ -19,6 +19,7 @@ from kit.model.session import DONE, Request, Session, new_session_id
 from kit.nightly.file import parse_nightly
 from kit.nightly.job import Job
 from kit.nightly.run import Measure, within
+from kit.session.setup.resumable import was_begun
 from kit.store import SessionFilter, Store
 
 #: A scenario's name that means a suite.
@@ -80,13 +81,15 @@ def new_run(job: Job) -> str:
     return f"{job.name} {new_session_id(time.time())}"
 
 
-def find_run(job: Job, store: Store, machine: str) -> tuple[str, dict[int, Session]]:
+def find_run(job: Job, store: Store, machine: str, data: Path) -> tuple[str, dict[int, Session]]:
     """Return the name of the suite's last run on this machine and its sessions, without samples, by number of task.
-    A session counts for a task of its scenario or command alone, since the file may have changed. Raises UsageError."""
+    Only what this user has begun here counts: others may write to the store. A session counts for a task of its
+    scenario or command alone, since the file may have changed. ``data``: the user's directory. Raises UsageError."""
     listed = store.list(SessionFilter(machine=machine), _SEARCHED)
-    heads = [head for head in listed if head.request.suite.startswith(f"{job.name} ") and not head.imported]
+    named = (head for head in listed if head.request.suite.startswith(f"{job.name} ") and not head.imported)
+    heads = [head for head in named if was_begun(data, head)]
     if not heads:
-        raise UsageError(f"no run of suite '{job.name}' in the store", "start one: leave out --resume")
+        raise UsageError(f"no run of suite '{job.name}' of this user in the store", "start one: leave out --resume")
     run = heads[0].request.suite.rpartition(" ")[0]
     found: dict[int, Session] = {}
     for head in heads:  # the newest first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,30 +10,33 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import create_engine, text
 
 from kit.analysis.bisection.bisection import FOUND, INCONCLUSIVE, SEVERAL, Bisection
 from kit.bisection.candidates import find_range
 from kit.bisection.conditions import what_changed
 from kit.bisection.steps import BisectionRequest, run_bisection
 from kit.core.errors import RunError
-from kit.core.paths import find_paths
+from kit.core.paths import Paths, find_paths
 from kit.host.machine import read_host
-from kit.model.arm import parse_arm
+from kit.model.arm import parse_arm, parse_arms
 from kit.model.default_driver import Docker
-from kit.model.event import FactsKnown, SampleTaken, StatusChanged
-from kit.model.fact import KERNEL, MACHINE, PROGRAM, RUN_ORDER, STOPPED
-from kit.model.plan import PlanStep
-from kit.model.sample import SEQUENTIAL, Phase, Sample
+from kit.model.event import EventSink, FactsKnown, SampleTaken, StatusChanged
+from kit.model.fact import KERNEL, LABEL, MACHINE, PROGRAM, RUN_ORDER, STOPPED, stored
+from kit.model.plan import MOST_ROUNDS, PlanStep, SlowdownTest, make_plan
+from kit.model.sample import SEQUENTIAL, Phase, Sample, input_digest
 from kit.model.session import DONE, INTERRUPTED, Request, Session
 from kit.report.text.progress import Quiet
 from kit.session.plan.planning import prepare, prepare_begun
 from kit.session.plan.schedule import End, Schedule
 from kit.session.prepared import StartOptions
+from kit.session.setup.resumable import record_begun
 from kit.session.start import new_session
 from kit.store import Store
+from kit.store.exchange import load
 from tests.needs import needs
 from tests.repository import git, make_repository
-from tests.stores import new_store
+from tests.stores import dump, new_store
 
 pytestmark = needs("git")
 COMMITS = 7  # after the good one
@@ -57,6 +61,7 @@ class Simulated:
         facts = [MACHINE.fact(read_host().machine), RUN_ORDER.fact(SEQUENTIAL), KERNEL.fact(self.kernel)]
         session = session.with_facts(facts)
         session = replace(session, id=f"step-{len(self.launched)}", created=1e9 + len(self.launched))
+        record_begun(paths.data, session, print)
         store.create(session)
         return self._go_on(session, store)
 
@@ -114,8 +119,14 @@ def asked(repository: Path, **more: Any) -> BisectionRequest:
     return replace(BisectionRequest(request, parse_arm("layer:overlay2"), found, 0.05, 0.05), **more)
 
 
-def bisect(wanted: BisectionRequest, store: Store) -> Bisection:
-    return run_bisection(wanted, find_paths(), store, Quiet(), StartOptions())
+def own_paths(store: Store) -> Paths:
+    """Beside the store: its sessions were begun by the user whose records are there."""
+    place = Path(store.name.removeprefix("sqlite:///"))
+    return replace(find_paths(), data=place.with_suffix(".data"), cache=place.with_suffix(".cache"))
+
+
+def bisect(wanted: BisectionRequest, store: Store, observer: EventSink | None = None) -> Bisection:
+    return run_bisection(wanted, own_paths(store), store, observer or Quiet(), StartOptions())
 
 
 def test_a_planted_slowdown_is_found_and_a_second_start_measures_nothing(
@@ -186,7 +197,7 @@ def test_a_step_under_other_conditions_is_measured_again(repository: Path, machi
 
 
 def test_what_changed_is_named(repository: Path, machine: Simulated, tmp_path: Path) -> None:
-    """Scenario and image by their digests, a program by the version that it reports."""
+    """Scenario and image by their digests; programs: see below."""
     machine.digests = (("scenario", "another"),)
     store = new_store(tmp_path / "kit.db")
     bisect(asked(repository), store)
@@ -196,8 +207,6 @@ def test_what_changed_is_named(repository: Path, machine: Simulated, tmp_path: P
     plain = replace(session, samples=tuple(replace(item, digests=()) for item in session.samples))
     assert what_changed(plain, host, paths, print) == ""
     assert what_changed(plain, replace(host, kernel="1.0"), paths, print) == f"kernel 1.0, then {host.kernel}"
-    older = plain.with_facts([PROGRAM.fact("git version 0.1", "git")])
-    assert what_changed(older, host, paths, print).endswith(", then git version 0.1")
     root = tmp_path / "root"
     (root / "bin").mkdir(parents=True)
     scenario = prepare_begun(session, host).scenario.digest
@@ -209,6 +218,96 @@ def test_what_changed_is_named(repository: Path, machine: Simulated, tmp_path: P
     )
     own = replace(paths, cache=tmp_path / "cache")
     assert what_changed(given, host, own, print) == "another image"
+
+
+def planted(wanted: BisectionRequest, source: Path) -> list[Session]:
+    """As a writer of the store can make up: for each candidate a finished step of this machine, in which it is fast,
+    and whose request names a file of this machine."""
+    plan = make_plan(parse_arms("bare,layer:overlay2"), 0, 1, control=False)
+    sessions = []
+    for number, candidate in enumerate(wanted.range.candidates):
+        labels = (("bisect", wanted.key), ("candidate", candidate.id))
+        session = Session(
+            id=f"planted-{number}", created=2e9 + number, kit_version="0", title=wanted.title, status=DONE,
+            request=Request(
+                command=("true",), source=str(source), labels=labels, test=SlowdownTest(wanted.threshold, 1e-9)
+            ),
+            arms=("bare", "layer:overlay2"), baselines=(("layer:overlay2", "bare"),), seed=1, plan=plan,
+            facts=stored([MACHINE.fact(read_host().machine), *(LABEL.fact(text, name) for name, text in labels)]),
+        )  # fmt: skip
+        scenario = prepare_begun(session, read_host()).scenario.digest
+        digests = (("scenario", scenario), (input_digest("source"), "another"))
+        phase = Phase("run", "ok", 10.0)
+        samples = tuple(
+            Sample(arm, round_, "measured", "ok", 0.0, (phase,), digests=digests)
+            for round_ in range(1, MOST_ROUNDS + 1) for arm in session.arms
+        )  # fmt: skip
+        sessions.append(replace(session, samples=samples))
+    return sessions
+
+
+class Listener(Quiet):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def tell(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@pytest.mark.parametrize("how", ["database", "export"])
+def test_a_session_of_another_writer_is_no_step_and_no_file_that_it_names_is_read(
+    repository: Path, machine: Simulated, tmp_path: Path, how: str
+) -> None:
+    store, wanted, secret = new_store(tmp_path / "kit.db"), asked(repository), tmp_path / "secret"
+    secret.write_text("of root alone")
+    sessions = planted(wanted, secret)
+    store.add_new(load(dump(sessions), "x.json") if how == "export" else sessions)
+    listener = Listener()
+    found = bisect(wanted, store, listener)
+    assert found.first == found.candidates[3] and len(machine.launched) == len(found.steps) == 4
+    assert not any(step.earlier for step in found.steps)
+    copies = [path for path in own_paths(store).cache.rglob("*") if b"of root" in path.read_bytes()]
+    assert copies == [], "a copy that others may read"
+    expected = how == "database"  # what is imported is no candidate for it
+    assert any("measured again: session planted-6 was not begun here" in line for line in listener.lines) == expected
+
+
+def test_a_step_that_others_have_changed_in_the_store_does_not_count(
+    repository: Path, machine: Simulated, tmp_path: Path
+) -> None:
+    """Its command, or the label by which it would be another candidate's step."""
+    store, wanted = new_store(tmp_path / "kit.db"), asked(repository)
+    first = bisect(wanted, store)
+    steps = {step.candidate.id: step.session for step in first.steps}
+    engine, (one, other) = create_engine(store.name), (first.candidates[-1].id, first.candidates[3].id)
+    with engine.begin() as connection:
+        change = text("UPDATE kit_sessions SET request = replace(request, :old, :new) WHERE id = :id")
+        connection.execute(change, {"old": '"make"', "new": '"sh"', "id": steps[one]})
+        change = text("UPDATE kit_sessions SET facts = replace(facts, :old, :new) WHERE id = :id")
+        connection.execute(change, {"old": other, "new": one, "id": steps[other]})
+    engine.dispose()
+    listener = Listener()
+    assert bisect(wanted, store, listener).first == first.first
+    assert len(machine.launched) == 5
+    assert any(f"session {steps[one]} is not what was begun here" in line for line in listener.lines)
+
+
+def test_no_program_of_a_stored_fact_is_run_but_those_of_engines(
+    repository: Path, machine: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = new_store(tmp_path / "kit.db")
+    bisect(asked(repository, again=True), store)
+    session = store.get("step-1")
+    for name in ("mergerfs", "planted"):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran-$(basename $0)\necho {name} 2\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    older = session.with_facts([PROGRAM.fact(f"{name} 1", name) for name in ("planted", "mergerfs")])
+    assert what_changed(older, read_host(), own_paths(store), print) == "mergerfs 2, then mergerfs 1"
+    assert [path.name for path in tmp_path.glob("ran-*")] == ["ran-mergerfs"]
 
 
 def test_commits_that_fail_are_skipped(repository: Path, machine: Simulated, tmp_path: Path) -> None:

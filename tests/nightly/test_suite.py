@@ -10,10 +10,13 @@ import pytest
 from kit.cli.compare import compare
 from kit.cli.suite import _check_begun, _report
 from kit.core.errors import BusyError, UnavailableError, UsageError
+from kit.model.arm import parse_arms
+from kit.model.plan import make_plan
 from kit.model.session import FAILED, INTERRUPTED, Request, Session
 from kit.nightly.job import Job
 from kit.nightly.suite import Runner, SuitePart, find_run, find_suite, new_run, run_suite
 from kit.session.plan.planning import find_scenario
+from kit.session.setup.resumable import record_begun
 from tests.command_line import Kit
 from tests.matrices import COSTS, made
 from tests.stores import new_store
@@ -164,22 +167,28 @@ def test_a_run_goes_on_as_it_began(suite: Path) -> None:
         _check_begun(begun, replace(asked, arms=("bare",)), {"arms"})
 
 
+def _part(title: str, number: int, suite: str, machine: str = "aa") -> Session:
+    """Return a session of a suite's run, with a plan."""
+    session = made(title, COSTS[title], number, machine=machine)
+    plan = make_plan(parse_arms(",".join(session.arms)), 6, session.seed, control=False)
+    request = replace(session.request, scenario=title, suite=suite)
+    arms = tuple(map(str, plan.arms))
+    return replace(session, request=request, arms=arms, baselines=plan.baselines, plan=plan)
+
+
 def test_it_goes_on_with_its_last_run(suite: Path, tmp_path: Path) -> None:
-    job, store = find_suite(f"suite:{suite}"), new_store(tmp_path / "kit.db")
+    job, store, data = find_suite(f"suite:{suite}"), new_store(tmp_path / "kit.db"), tmp_path / "data"
     with pytest.raises(UsageError, match="no run of suite 'mine'"):
-        find_run(job, store, "aa")
-    for number, run in enumerate(("mine a", "mine b")):
-        session = made("kernel:short", COSTS["kernel:short"], number)
-        store.add(replace(session, request=replace(session.request, scenario=session.title, suite=f"{run} 1")))
-    half = made("git:short", COSTS["git:short"], 7)
-    store.add(replace(half, status=INTERRUPTED, request=replace(half.request, scenario=half.title, suite="mine b 2")))
-    other = made("fsync:short", COSTS["fsync:short"], 8, machine="bb")
-    asked = replace(other.request, scenario=other.title, suite="mine c 3")
-    store.add(replace(other, request=asked))
-    store.add(replace(made("fsync:short", COSTS["fsync:short"], 6), imported=True, request=asked))
-    renamed = made("git:short", COSTS["git:short"], 5)  # the file had another task there
-    store.add(replace(renamed, request=replace(renamed.request, scenario=renamed.title, suite="mine b 3")))
-    run, begun = find_run(job, store, "aa")
+        find_run(job, store, "aa", data)
+    half = replace(_part("git:short", 7, "mine b 2"), status=INTERRUPTED)
+    renamed = _part("git:short", 5, "mine b 3")  # the file had another task there
+    imported = replace(_part("fsync:short", 6, "mine c 3"), imported=True)
+    others = (half, renamed, imported, _part("fsync:short", 8, "mine c 3", machine="bb"))
+    for session in (*others, *(_part("kernel:short", number, f"mine {run} 1") for number, run in enumerate("ab"))):
+        record_begun(data, session, print)
+        store.add(session)
+    store.add(_part("kernel:short", 9, "mine d 1"))  # by another writer
+    run, begun = find_run(job, store, "aa", data)
     assert run == "mine b" and {number: head.id for number, head in begun.items()} == {
         1: "kernel-short-001", 2: half.id,
     }  # fmt: skip

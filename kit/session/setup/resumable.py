@@ -61,6 +61,16 @@ def check_begun(data: Path, session: Session) -> None:
         )
 
 
+def was_begun(data: Path, session: Session) -> bool:
+    """Return whether this user began the session here and the store has it unchanged. Raises MachineError if others may
+    write to the records."""
+    try:
+        check_begun(data, session)
+    except UsageError:
+        return False
+    return True
+
+
 def check_kernel(session: Session, kind: Kind, kernel: str) -> None:
     """Raises UsageError if the session began on another kernel: runs on two kernels are not comparable."""
     then = kind.text(session.facts, default=kernel)
