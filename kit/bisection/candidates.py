@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kit.analysis.bisection.bisection import Candidate
 from kit.core.errors import UsageError
 from kit.engines.root import check_version, versions
-from kit.host.git import Commit, find_revision, first_parents, is_ancestor, one_commit
+from kit.host.git import Commit, opened
 from kit.model.arm import CONTROL, REVISION, Arm
 from kit.model.drivers import VERSIONED
 from kit.model.variant import unvaried, variant_of
@@ -69,21 +69,22 @@ def _by_number(version: str) -> tuple[int, ...]:
 
 
 def _commits(good: str, bad: str, source: str) -> BisectionRange:
-    first, last = (find_revision(source, text, option) for text, option in ((good, "--good"), (bad, "--bad")))
-    if first == last:
-        raise UsageError(f"--good {good} and --bad {bad} are the same commit {first[:12]}", "name two")
-    if not is_ancestor(source, first, last):
-        raise UsageError(
-            f"--good {good} is not an ancestor of --bad {bad}", f"use the common one: git merge-base {good} {bad}"
-        )
-    found = first_parents(source, first, last)
-    if found and first not in found[0].parents:
+    with opened(source, "--good") as repository:
+        first, last = repository.find_revision(good, "--good"), repository.find_revision(bad, "--bad")
+        if first == last:
+            raise UsageError(f"--good {good} and --bad {bad} are the same commit {first[:12]}", "name two")
+        if not repository.is_ancestor(first, last):
+            raise UsageError(
+                f"--good {good} is not an ancestor of --bad {bad}", f"use the common one: git merge-base {good} {bad}"
+            )
+        commits, start = repository.first_parents(first, last), repository.one_commit(first)
+    if commits and first not in commits[0].parents:
         # The line of first parents passes it by: its commits may lack what --good has.
         raise UsageError(
             f"--good {good} was merged into the line of --bad {bad}, and is no commit of it",
-            f"use the commit of that line before: --good {found[0].parents[0][:12]}",
+            f"use the commit of that line before: --good {commits[0].parents[0][:12]}",
         )
-    return BisectionRange(_candidate(one_commit(source, first)), tuple(map(_candidate, found)), source)
+    return BisectionRange(_candidate(start), tuple(map(_candidate, commits)), source)
 
 
 def _candidate(commit: Commit) -> Candidate:

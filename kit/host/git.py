@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,8 +42,8 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class _View:
-    """The kit's own repository. ``place``: a user's directory; ``top``: of its repository."""
+class Repository:
+    """The kit's own view of a user's repository. ``place``: the user's directory; ``top``: of its repository."""
 
     directory: Path
     place: Path
@@ -55,30 +55,69 @@ class _View:
         env = {**_PLAIN, "GIT_DIR": str(self.directory), **tree, **env}
         return run(["git", "-C", self.place, *words], env=env, what=f"git of {self.place}")
 
+    def find_revision(self, revision: str, option: str) -> str:
+        """Return the commit that a revision means. ``option``: what names it, for errors. Raises UsageError."""
+        with suppress(RunError):
+            return self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}").strip()
+        raise UsageError(
+            f"{option} {revision}: no such revision in {self.place}", "see git branch --all, git tag and git log"
+        )
+
+    def is_ancestor(self, commit: str, of: str) -> bool:
+        """Return whether one commit is part of the other's history."""
+        try:
+            return self.git("merge-base", commit, of).strip() == commit
+        except RunError:  # they have no history in common
+            return False
+
+    def first_parents(self, after: str, until: str) -> tuple[Commit, ...]:
+        """Return the commits that lead from one commit to another, oldest first, without the first; of a merge, the
+        line of its first parent alone. Raises RunError."""
+        return tuple(self._log("--first-parent", "--reverse", f"{after}..{until}"))
+
+    def one_commit(self, commit: str) -> Commit:
+        """Return what is known of a commit. Raises RunError."""
+        return next(self._log("--max-count=1", commit))
+
+    def _log(self, *words: str) -> Iterator[Commit]:
+        form = "--format=%H%x00%h%x00%P%x00%an%x00%at%x00%s"
+        for line in filter(None, self.git("log", "--no-show-signature", form, *words, "--").split("\n")):
+            commit, short, parents, author, created, subject = line.split("\0", 5)
+            yield Commit(commit, short, tuple(parents.split()), author, float(created), subject)
+
 
 @contextmanager
-def _viewed(directory: str) -> Iterator[_View]:
-    """Yield a view of the repository that contains a directory. Git refuses others' repositories to root, unless it
-    knows the user behind sudo. Raises RunError."""
+def _viewed(directory: str) -> Iterator[Repository]:
+    """Yield a view of the repository that contains a directory. Raises RunError."""
     place = Path(directory).resolve()
     top = next((path for path in (place, *place.parents) if _is_repository(path)), None)
     if top is None:
         raise RunError(f"git of {directory} failed: not a git repository", "name a directory of a Git repository")
-    owner = {"SUDO_UID": os.environ["SUDO_UID"]} if "SUDO_UID" in os.environ else {}
     with scratch(Path(tempfile.gettempdir())) as own:
         words: list[str | Path] = ["git", "clone", "-q", "--mirror", "--shared", "--template=", "--", top, own / "view"]
-        run(words, env={**owner, "GIT_ALLOW_PROTOCOL": "file"}, cwd=own, what=f"git of {directory}")
-        yield _View(own / "view", place, top)
+        run(words, env={**sudo_user(), "GIT_ALLOW_PROTOCOL": "file"}, cwd=own, what=f"git of {directory}")
+        yield Repository(own / "view", place, top)
+
+
+def sudo_user() -> dict[str, str]:
+    """Return the variable that names the user behind sudo: otherwise Git refuses that user's repositories to root."""
+    return {"SUDO_UID": os.environ["SUDO_UID"]} if "SUDO_UID" in os.environ else {}
 
 
 def _is_repository(path: Path) -> bool:
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 
-def git(directory: str, *words: str | Path) -> str:
-    """Return the output of a command that reads a user's repository. Raises RunError."""
-    with _viewed(directory) as view:
-        return view.git(*words)
+@contextmanager
+def opened(directory: str, option: str) -> Iterator[Repository]:
+    """Yield the repository that contains the directory, for several questions: each view takes a clone. ``option``:
+    what names its revisions, for errors. Raises UsageError if it is none."""
+    with ExitStack() as stack:
+        try:
+            view = stack.enter_context(_viewed(directory))
+        except RunError as error:
+            raise UsageError(f"{option}: {error.message}", "give --source a directory of a Git repository") from None
+        yield view
 
 
 def write_archive(directory: str, commit: str, target: Path) -> None:
@@ -109,42 +148,3 @@ def left_out(directory: str, commit: str) -> str:
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
-
-
-def find_revision(directory: str, revision: str, option: str = "--source-rev") -> str:
-    """Return the commit that a revision of a repository means. ``option``: what names it, for errors. Raises
-    UsageError."""
-    try:
-        with _viewed(directory) as view, suppress(RunError):
-            return view.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}").strip()
-    except RunError as error:
-        raise UsageError(f"{option}: {error.message}", "give --source a directory of a Git repository") from None
-    raise UsageError(
-        f"{option} {revision}: no such revision in {directory}", "see git branch --all, git tag and git log"
-    )
-
-
-def is_ancestor(directory: str, commit: str, of: str) -> bool:
-    """Return whether one commit is part of the other's history."""
-    try:
-        return git(directory, "merge-base", commit, of).strip() == commit
-    except RunError:  # they have no history in common
-        return False
-
-
-def first_parents(directory: str, after: str, until: str) -> tuple[Commit, ...]:
-    """Return the commits that lead from one commit to another, oldest first, without the first; of a merge, the line of
-    its first parent alone. Raises RunError."""
-    return tuple(_log(directory, "--first-parent", "--reverse", f"{after}..{until}"))
-
-
-def one_commit(directory: str, commit: str) -> Commit:
-    """Return what is known of a commit. Raises RunError."""
-    return next(_log(directory, "--max-count=1", commit))
-
-
-def _log(directory: str, *words: str) -> Iterator[Commit]:
-    form = "--format=%H%x00%h%x00%P%x00%an%x00%at%x00%s"
-    for line in filter(None, git(directory, "log", "--no-show-signature", form, *words, "--").split("\n")):
-        commit, short, parents, author, created, subject = line.split("\0", 5)
-        yield Commit(commit, short, tuple(parents.split()), author, float(created), subject)

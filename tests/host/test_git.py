@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import UsageError
-from kit.host.git import find_revision, first_parents, is_ancestor, left_out, one_commit
+from kit.host.git import left_out, opened
 from kit.host.machine import read_host
 from kit.model.scenario import Input
 from kit.model.session import Request
@@ -66,11 +66,13 @@ def test_no_program_of_a_repositorys_configuration_runs(repository: Path, tmp_pa
     for key in ("filter.kit.smudge", "tar.tar.command", *programs):
         git(repository, "config", key, str(program))
     git(repository, "config", "log.showSignature", "true")
-    commits = [find_revision(str(repository), text) for text in ("v1", "HEAD", "main~1")]
+    with opened(str(repository), "--good") as view:
+        commits = [view.find_revision(text, "--good") for text in ("v1", "HEAD", "main~1")]
+        assert view.is_ancestor(commits[0], commits[1])
+        assert [item.subject for item in view.first_parents(commits[0], commits[1])] == ["2", "attributes"]
+        assert view.one_commit(commits[2]).subject == "2"
     measured(repository, tmp_path / "cache")
-    assert is_ancestor(str(repository), commits[0], commits[1]) and left_out(str(repository), commits[1])
-    assert [item.subject for item in first_parents(str(repository), commits[0], commits[1])] == ["2", "attributes"]
-    assert one_commit(str(repository), commits[2]).subject == "2"
+    assert left_out(str(repository), commits[1])
     assert not marker.exists()
 
 
@@ -95,7 +97,8 @@ def test_revisions_are_found_as_in_the_repository_itself(repository: Path, tmp_p
     else:
         git(repository, "update-ref", "refs/remotes/origin/next", "v1")
         name = "origin/next"
-    assert find_revision(str(place), name) == git(place, "rev-parse", name)
+    with opened(str(place), "--good") as view:
+        assert view.find_revision(name, "--good") == git(place, "rev-parse", name)
 
 
 def test_what_git_leaves_out_of_a_commit_is_said(repository: Path) -> None:
@@ -115,5 +118,5 @@ def test_what_git_leaves_out_of_a_commit_is_said(repository: Path) -> None:
 
 
 def test_a_directory_without_a_repository_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a git repository"):
-        find_revision(str(tmp_path), "HEAD")
+    with pytest.raises(UsageError, match=r"--good: .* not a git repository"), opened(str(tmp_path), "--good"):
+        pass

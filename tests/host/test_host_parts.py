@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,32 @@ def test_input_from_a_branch_of_a_repository(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="can't be reached") as caught:
         prepare_input(Input("poky", f"git:file://{tmp_path}/none.git#main"), tmp_path / "cache")
     assert f"git clone -b main file://{tmp_path}/none.git, then give --param none=DIRECTORY" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["git:./repo", "git:repo", "git:./repo#main", "git:./repo#{}"])
+def test_a_repository_of_a_relative_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    path = repository(tmp_path / "repo")
+    monkeypatch.chdir(tmp_path)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=path, check=True, capture_output=True, text=True).stdout
+    item = Input("poky", name.format(head.strip()), into="directory")
+    found = prepare_input(item, tmp_path / "cache")
+    assert (found.path / "recipe.bb").read_text() == "x"
+    monkeypatch.chdir("/")
+    absolute = replace(item, source=item.source.replace("./", "").replace("git:", f"git:{tmp_path}/"))
+    assert prepare_input(absolute, tmp_path / "cache") == found
+    with pytest.raises(UnavailableError, match=f"{tmp_path}/none can't be reached") as caught:
+        prepare_input(replace(item, source=f"git:{tmp_path}/none"), tmp_path / "cache")
+    assert caught.value.hint.startswith("give the directory of a Git repository")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files to others")
+def test_root_takes_the_repository_of_the_user_behind_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = repository(tmp_path / "repo")
+    for file in (path, *path.rglob("*")):
+        os.chown(file, 12345, 12345)
+    monkeypatch.setenv("SUDO_UID", "12345")
+    found = prepare_input(Input("poky", f"git:{path}", into="directory"), tmp_path / "cache")
+    assert (found.path / "recipe.bb").exists()
 
 
 def test_bad_inputs(tmp_path: Path) -> None:

@@ -111,6 +111,9 @@ def test_what_is_no_file_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     for source in ("deb:linux-source-6.1", "git:https://x/y.git#main", ""):
         assert begun(Request(command=("true",), source=source))[0].request.source == source
+    for source in ("git:./none#main", "git:./none"):
+        kept = begun(Request(command=("true",), source=source))[0].request.source
+        assert kept == source.replace("./", f"{tmp_path}/")
     (tmp_path / "smoke").touch()
     for image in ("smoke", "debian:12", ""):  # a recipe's name means the recipe
         assert begun(Request(command=("true",), image=image))[0].request.image == image

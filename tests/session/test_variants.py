@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import UsageError
-from kit.host.git import find_revision
+from kit.host.git import opened
 from kit.host.machine import read_host
 from kit.model.arm import parse_arms
 from kit.model.plan import make_plan
@@ -72,7 +72,8 @@ def test_each_arm_has_its_own_revision() -> None:
 @needs_git
 def test_a_revision_is_exported_once_without_what_is_not_committed(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "re#po")
-    commits = [find_revision(str(repository), name) for name in ("v1", "main")]
+    with opened(str(repository), "--source-rev") as view:
+        commits = [view.find_revision(name, "--source-rev") for name in ("v1", "main")]
     assert commits == [git(repository, "rev-parse", "HEAD~1"), git(repository, "rev-parse", "HEAD")]
     work = command_scenario(("x",), str(repository), revisions=(("old", commits[0]), ("new", commits[1])))
     told: list[str] = []
@@ -92,7 +93,8 @@ def test_root_reads_the_repository_of_the_user_behind_sudo(tmp_path: Path, monke
     for path in (repository, *repository.rglob("*")):
         os.chown(path, 12345, 12345)
     monkeypatch.setenv("SUDO_UID", "12345")
-    assert find_revision(str(repository), "main") == head
+    with opened(str(repository), "--source-rev") as view:
+        assert view.find_revision("main", "--source-rev") == head
 
 
 @needs_git

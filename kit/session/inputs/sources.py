@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kit.core.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.host.command import run
-from kit.host.git import write_archive
+from kit.host.git import sudo_user, write_archive
 from kit.host.safe_fs import identity
 from kit.image.debian_package import extract_sources
 from kit.model.scenario import Input
@@ -21,18 +21,30 @@ _REMOTE = ("deb:", "git:")
 _AT_COMMIT = re.compile(r"git:(/.+)#([0-9a-f]{40}(?:[0-9a-f]{24})?)", re.DOTALL)
 
 
+def located(name: str) -> str:
+    """Return a file's absolute path, git:DIRECTORY#BRANCH with that of the directory, and other names (deb:, git:URL)
+    unchanged."""
+    if name.startswith("git:"):
+        url, *branch = name.removeprefix("git:").split("#", 1)
+        return "#".join([f"git:{located(url)}", *branch])
+    file = bool(name) and not name.startswith("deb:") and (name[0] == "." or Path(name).exists())
+    return str(Path(name).absolute()) if file else name
+
+
 def prepare_input(
     item: Input, cache: Path, tell: Callable[[str], None] = lambda text: None, timeout: float | None = None
 ) -> PreparedInput:
     """Bring one input with a source into the cache; ``timeout``: seconds that a download may take. Raises UsageError,
     MachineError or RunError."""
 
-    def make(scratch: Path) -> Path:
-        tell(f"preparing {item.source} (once)")
-        return _fetch(item.source, scratch, timeout)
+    source = located(item.source)
 
-    lookup = InputCache(cache, tell, shared=item.source.startswith(_REMOTE))
-    return lookup.get(item, (_identify(item.source), item.strip, item.exclude), make)
+    def make(scratch: Path) -> Path:
+        tell(f"preparing {source} (once)")
+        return _fetch(source, scratch, timeout)
+
+    lookup = InputCache(cache, tell, shared=source.startswith(_REMOTE))
+    return lookup.get(item, (_identify(source), item.strip, item.exclude), make)
 
 
 def _identify(source: str) -> str:
@@ -57,9 +69,8 @@ def _commit(address: str) -> str:
     """Return the current commit of a repository's branch."""
     url, _, branch = address.partition("#")
     try:
-        return run(
-            ["git", "ls-remote", "--exit-code", "--", url, branch or "HEAD"], timeout=60, env=_NO_PROMPT
-        ).split()[0]
+        words = ["git", "ls-remote", "--exit-code", "--", url, branch or "HEAD"]
+        return run(words, timeout=60, env={**_NO_PROMPT, **sudo_user()}).split()[0]
     except RunError as error:
         raise UnavailableError(f"{url} can't be reached: {error.message}", _clone_elsewhere(url, branch)) from None
 
@@ -69,6 +80,8 @@ _NO_PROMPT = {"GIT_TERMINAL_PROMPT": "0"}
 
 def _clone_elsewhere(url: str, branch: str) -> str:
     """Return what a user can do if this machine has no access to the source."""
+    if url.startswith("/"):
+        return "give the directory of a Git repository, and a branch that it has: git:DIRECTORY#BRANCH"
     name = url.rstrip("/").rpartition("/")[2].removesuffix(".git")
     clone = f"git clone {f'-b {branch} ' if branch else ''}{url}"
     return f"clone it where there is a network: {clone}, then give --param {name}=DIRECTORY"
@@ -104,7 +117,7 @@ def _fetch(source: str, scratch: Path, timeout: float | None) -> Path:
     if source.startswith("git:"):
         url, _, branch = source.removeprefix("git:").partition("#")
         words = ["git", "clone", "-q", "--depth", "1", *(["--branch", branch] if branch else []), "--", url, "clone"]
-        run(words, cwd=scratch, env=_NO_PROMPT, timeout=timeout, what=f"clone of {url}")
+        run(words, cwd=scratch, env={**_NO_PROMPT, **sudo_user()}, timeout=timeout, what=f"clone of {url}")
         return scratch / "clone"
     if not source.startswith("deb:"):
         return Path(source).absolute()

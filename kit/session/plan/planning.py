@@ -18,7 +18,7 @@ from kit.engines.installed import installed_docker
 from kit.engines.root import check_version, given_programs, version_in
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
 from kit.filesystem.plain import check_directory
-from kit.host.git import find_revision
+from kit.host.git import opened
 from kit.host.machine import Host
 from kit.image import recipes
 from kit.image.image_file import find_image_file
@@ -32,6 +32,7 @@ from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request, Session
 from kit.model.sweep import COPIES, Values, join_values, points
 from kit.model.variant import in_variants
+from kit.session.inputs.sources import located
 from kit.session.plan.interleave_policy import why_not
 from kit.session.prepared import Prepared
 
@@ -62,10 +63,10 @@ def prepare(request: Request, host: Host, docker: Docker | None = None) -> Prepa
     load = _find_load(request, host)
     request = _with_commits(request)
     scenario = _scenario(request)
-    params = scenario.with_sources(request.params, _located)
+    params = scenario.with_sources(request.params, located)
     scenarios = scenario.at_points(params, host.cores)
     if load:
-        load = load.bind(dict(load.with_sources(request.load_params, _located)), host.cores)
+        load = load.bind(dict(load.with_sources(request.load_params, located)), host.cores)
     known = profiles(request)
     docker = docker or the_docker(request)
     request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
@@ -111,8 +112,9 @@ def _with_commits(request: Request) -> Request:
         return request
     if not (request.source and request.own_command):
         raise UsageError("--source-rev needs a Git repository and a command", "add --source DIR and -- COMMAND")
-    source = _located(request.source)
-    commits = tuple((name, find_revision(source, text)) for name, text in request.revisions)
+    source = located(request.source)
+    with opened(source, "--source-rev") as repository:
+        commits = tuple((name, repository.find_revision(text, "--source-rev")) for name, text in request.revisions)
     return replace(request, source=source, revisions=commits)
 
 
@@ -153,7 +155,7 @@ def _as_stored(
     return replace(
         request,
         **paths,
-        source=_located(request.source),
+        source=located(request.source),
         params=(*params, *rest.items()),
         load_params=load.values if load else (),
         arms=tuple(map(str, plan.arms)),
@@ -161,12 +163,6 @@ def _as_stored(
         rounds=request.rounds if plan.until_decided else plan.rounds,
         image=request.image if request.image in recipes() else _image(request.image),
     )
-
-
-def _located(name: str) -> str:
-    """Return a file's absolute path; return other names (deb:PACKAGE#SUITE, git:URL, a registry's image) unchanged."""
-    file = bool(name) and not name.startswith(("deb:", "git:")) and (name[0] == "." or Path(name).exists())
-    return _absolute(name) if file else name
 
 
 def _image(name: str) -> str:
