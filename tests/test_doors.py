@@ -103,6 +103,20 @@ def test_the_lists_name_modules_that_exist_and_open_files() -> None:
         assert any(opens for name, opens in names.items() if listed(name, [entry])), entry
 
 
+def test_a_stored_session_does_nothing_before_its_door() -> None:
+    """What turns a stored session into commands and files, or compares it with them, asks whether it began here."""
+    acting = set()
+    for name, tree in sources():
+        for function in tree.nodes(ast.FunctionDef):
+            calls = {ast.unparse(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
+            if calls & {"prepare_begun", "what_changed"} and "check_begun" not in calls:
+                acting.add(f"{name}:{function.name}")
+    assert acting == {
+        "session/start.py:run_assigned",  # a session that the holder of a client's certificate sends
+        "bisection/conditions.py:what_changed",  # whose callers ask
+    }
+
+
 def starts(tree: Tree) -> list[str]:
     """Return what starts a Python that looks for modules in the current directory, or changes the umask."""
     found = []
