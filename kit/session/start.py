@@ -101,6 +101,7 @@ def resume(
     begun = store.get(name)
     check_reference(start.reference, begun.arms)
     _check_own(begun, read_host())
+    check_begun(paths.data, begun)
     plan, session = begun.kept_plan(), begun
     if budget is not None:
         plan = replace(plan, budget=budget)
@@ -111,7 +112,6 @@ def resume(
     if session.status == DONE and not goes_on:
         observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
-    check_begun(paths.data, begun)
     _, machine, host = _where(session.request, paths, observer)
     check_kernel(session, HOST_KERNEL if machine else KERNEL, host.kernel)
     prepared = prepare_begun(session, host)

@@ -246,12 +246,17 @@ def test_a_finished_session_of_which_the_store_lost_runs_is_finished_again(tmp_p
 
 
 def test_of_a_finished_session_nothing_is_touched(kit: Kit, tmp_path: Path) -> None:
-    store = new_store(tmp_path / "kit.db")
-    store.create(replace(STOPPED, status=DONE, request=replace(STOPPED.request, device="/dev/null/none")))
-    url = f"sqlite:///{tmp_path}/kit.db"
-    done = kit("compare", "--resume", "last", "--store", url, KIT_HOME=str(tmp_path / "home"))
+    store, home = new_store(tmp_path / "kit.db"), tmp_path / "home"
+    session = replace(STOPPED, status=DONE, request=replace(STOPPED.request, device="/dev/null/none"))
+    store.create(session)
+    words = ("compare", "--resume", "last", "--store", f"sqlite:///{tmp_path}/kit.db")
+    done = kit(*words, KIT_HOME=str(home))
+    assert done.returncode == 2 and "was not begun here" in done.stderr, "another writer's figures are not ours"
+    assert not home.exists()
+    record_begun(home / "data", session, print)
+    done = kit(*words, KIT_HOME=str(home))
     assert done.returncode == 0 and "nothing is left" in done.stderr, done.stderr
-    assert not (tmp_path / "home").exists()
+    assert [path for path in home.rglob("*") if path.is_file()] == [home / "data/begun" / session.id]
 
 
 def test_consent_names_a_device_of_the_session(tmp_path: Path) -> None:

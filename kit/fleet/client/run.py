@@ -71,10 +71,10 @@ def resume_split(name: str, context: FleetContext) -> Session:
             f"session {session.id} is not a --split session of this store",
             f"run kit compare --resume {session.id} on its machine, or start a new one with --split",
         )
+    check_begun(context.paths.data, session)
     if session.status == DONE:
         context.observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
-    check_begun(context.paths.data, session)
     members = _chosen(session.request, context, session.kept_plan())
     before = class_of(session.facts)
     if session.samples and any(member.kind != before for member in members):
