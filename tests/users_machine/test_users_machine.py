@@ -67,7 +67,7 @@ def test_root_compares_the_arms(guest: Guest) -> None:
 
 
 def test_root_compares_smoke(guest: Guest) -> None:
-    options = f"--param source={MEDIA}/{SOURCES} --arms {ARMS} --rounds 2 --interleave 0.5s --no-rerun"
+    options = f"--param source={MEDIA}/{SOURCES} --arms {ARMS} --rounds 1 --interleave 0.5s --no-rerun"
     text = guest.must("debian", f"{SUDO} compare smoke {options}", timeout=1800)
     assert "Not run" not in text and "Failed" not in text
 
