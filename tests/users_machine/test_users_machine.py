@@ -52,7 +52,7 @@ def unchanged(guest: Guest) -> Iterator[None]:
 
 
 def test_the_page_of_doctor_is_complete(guest: Guest) -> None:
-    page = guest.run(f"{SUDO} doctor").text
+    page = guest.run(f"{SUDO} doctor", timeout=1800).text
     for section in ("tool", "machine", "filesystem", "driver", "placement", "engine", "guest"):
         assert f"\n{section}\n" in f"\n{page}"
     works = [line.split()[1] for line in page.splitlines() if line.startswith("  works ")]
