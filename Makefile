@@ -8,7 +8,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 .PHONY: compare test users-machine releases findings system clean
 
 compare: packages-of-compare $(VENV)/bin/kit
-	@echo "measuring: until each arm is decided, 10 minutes at most, after one or two for the image where it is new"
+	@echo "measuring: until each arm is decided, 10 minutes or three rounds at most, after one or two for the image where it is new"
 	$(SUDO) $(VENV)/bin/kit compare kernel:short $(ARGS)
 
 test: packages-of-test $(VENV)/bin/tox

@@ -48,3 +48,22 @@ def how_long(plan: Plan, seconds: float | None, arms: int) -> str:
     if seconds is None:
         return f"{least}{rounds}; duration unknown: no comparable session yet"
     return f"{least}{rounds}: about {shown_duration(round(plan.rounds * seconds))}, by the last session of this kind"
+
+
+def after_pilot(plan: Plan, seconds: float, ended: bool) -> str:
+    """Return a sentence for the user on the duration of the plan's rounds. ``seconds``: of a pilot run; ``ended``: the
+    kit ended it, so a run takes longer."""
+    rounds = f"{plan.rounds} round{'s' if plan.rounds != 1 else ''} of {len(plan.round(1))} runs"
+    whole = plan.rounds * len(plan.round(1)) * seconds
+    least = "at least" if ended else "about"
+    text = f"a run takes {least} {shown_duration(seconds)}: {rounds} take {least} {_shown(whole)}"
+    if plan.limit is None or whole <= plan.limit:
+        return text
+    limit = f"{text}, more than the {shown_duration(plan.limit)} of the budget"
+    if plan.budget is None:
+        return f"{limit}: no answer has fewer rounds; shorter: fewer --arms, or a shorter build"
+    return f"{limit}: it ends the session earlier; an answer needs a longer --budget, or fewer --arms"
+
+
+def _shown(seconds: float) -> str:
+    return shown_duration(60 * round(seconds / 60) if seconds >= 600 else round(seconds))

@@ -3,7 +3,7 @@
 import pytest
 
 from kit.model.arm import parse_arms
-from kit.model.estimate import estimate, how_long, round_seconds
+from kit.model.estimate import after_pilot, estimate, how_long, round_seconds
 from kit.model.plan import make_plan
 from kit.model.sample import Sample
 from kit.model.session import DONE, NotRun, Request, Session
@@ -51,3 +51,15 @@ def test_the_last_session_says_how_long_a_round_takes_and_which_arms_run() -> No
         samples=tuple(rounds(100, 140, 180)),
     )  # fmt: skip
     assert estimate(plan, last) == "5 rounds of 1 arms: about 3m20s, by the last session of this kind"
+
+
+def test_after_the_pilot_a_user_knows_how_long_the_least_rounds_take() -> None:
+    arms = parse_arms("bare,layer:overlay2")
+    assert after_pilot(make_plan(arms, 5, 1, control=False), 72.4, False) == (
+        "a run takes about 1m12s: 5 rounds of 2 runs take about 12m"
+    )
+    assert after_pilot(make_plan(arms, 0, 1), 30, False).endswith("3 rounds of 3 runs take about 4m30s")
+    slow = after_pilot(make_plan(arms, 0, 1), 120, True)
+    assert slow.startswith("a run takes at least 2m: 3 rounds of 3 runs take at least 18m, more than the 10m of")
+    assert "shorter: fewer --arms" in slow
+    assert "needs a longer --budget" in after_pilot(make_plan(arms, 0, 1, budget=60), 30, False)

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 from kit.core.errors import RunError
 from kit.engines.registry import registry_blocker
@@ -16,6 +17,7 @@ from kit.filesystem import BackingOptions
 from kit.filesystem.backing import DEFAULT_SIZE
 from kit.host.cgroup.cgroup import Cgroup
 from kit.model.arm import Arm
+from kit.model.estimate import after_pilot
 from kit.model.event import FactsKnown
 from kit.model.fact import COMPILER, LOAD, Fact
 from kit.model.plan import Plan
@@ -79,11 +81,16 @@ def _left(plan: Plan, began: float) -> float | None:
 def _pilots(
     context: SessionContext, spec: ProvisionSpec, made: Mapping[str, Workload], lease: MachineLease
 ) -> list[Pilot]:
-    """Make the pilot runs, and return their results."""
-    lease.setting.tell("pilot run: how long a run takes, and whether the workload waits for a clock or a network")
+    """Make the pilot runs, say how long the rounds take, and return the results."""
+    plan, tell = context.prepared.plan, lease.setting.tell
+    tell("pilot run: how long a run takes, and whether the workload waits for a clock or a network")
     with Provision(spec) as provision:
-        run = RunContext(context.prepared.plan, made, provision, context.events, lease)
-        return pilot_runs(run)
+        pilots = pilot_runs(RunContext(plan, made, provision, context.events, lease))
+    ran = [pilot for pilot in pilots if not pilot.error]
+    if ran:
+        seconds = fmean(pilot.seconds for pilot in ran)
+        tell(after_pilot(plan, seconds, any(pilot.ended for pilot in ran)))
+    return pilots
 
 
 def _load_spec(materials: LoadMaterials, lease: MachineLease, stack: ExitStack) -> tuple[Workload, LoadSpec]:
