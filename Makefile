@@ -19,9 +19,10 @@ users-machine: packages-of-test $(VENV)/bin/tox
 	$(SUDO) env KIT_TEST_USERS_MACHINE=$${KIT_TEST_USERS_MACHINE:-/var/cache/kit-users-machine} \
 		$(VENV)/bin/tox run -e machine -- tests/users_machine --numprocesses 0 $(ARGS)
 
-# With what registries serve today: see CONTRIBUTING.md.
+# With what registries serve today: see CONTRIBUTING.md. Programs built from crates are kept.
 releases: packages-of-test $(VENV)/bin/tox
-	$(SUDO) env KIT_TEST_RELEASES=1 $(VENV)/bin/tox run -e machine -- tests/releases --numprocesses 0 $(ARGS)
+	$(SUDO) env KIT_TEST_RELEASES=$${KIT_TEST_RELEASES:-/var/cache/kit-releases} \
+		$(VENV)/bin/tox run -e machine -- tests/releases --numprocesses 0 --reruns 0 --timeout 7200 $(ARGS)
 	$(VENV)/bin/python docs/generate.py
 
 # See CONTRIBUTING.md.
