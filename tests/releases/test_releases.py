@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 from kit.host.command import run
-from kit.image.recipe import Recipe, parse_recipe, read_recipe
+from kit.image.recipe import parse_recipe, read_recipe, together
 from tests.releases.engine_arms import ARMS
 from tests.releases.release_table import Release, read_table
 from tests.releases.reruns import REPOSITORY, check, copied_checkout, recipe_file, rerun
@@ -32,12 +34,18 @@ PROGRAMS = {
     "fish": ("fish", r"\[fish\]"), "tcsh": ("tcsh", r"\[tcsh\]"), "mksh": ("mksh", r"\[mksh\]"),
     "ksh": ("ksh93u+m", r"\[ksh\]"), "busybox": ("busybox-static", r"\[busybox\]"),
     "toybox": ("toybox", r"\[toybox\]"),
-    "perf": ("linux-perf", r"test_perf|\[perf\]"), "bpftrace": ("bpftrace", r"test_calls|bpftrace|test_a_session"),
+    "perf": ("linux-perf", r"test_perf_|test_perf::|\[perf\]"),
+    "bpftrace": ("bpftrace", r"test_calls|bpftrace|test_a_session"),
     "mkfs.ext4": ("e2fsprogs", r"test_arm\[bare\]"), "mkfs.xfs": ("xfsprogs", r"test_arm\[bare@xfs\]"),
     "mkfs.btrfs": ("btrfs-progs", r"test_arm\[bare@btrfs\]"), "crun": ("crun", r"test_arm.*=crun\]"),
     "mergerfs": ("mergerfs", r"test_union.*\[mergerfs\]"),
     "unionfs-fuse": ("unionfs-fuse", r"test_union.*\[unionfs-fuse\]"),
 }  # fmt: skip
+#: What these programs run.
+NEEDED = ("coreutils", "dash")
+#: A link that a package's configuration makes.
+ALTERNATIVES = {"ksh": "ksh93"}
+MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr"
 #: No Debian suite has these after the first.
 DROPPED = ("unionfs-fuse",)
 #: These mount where the kit looks for it.
@@ -53,6 +61,8 @@ PACKAGES = {
 }  # fmt: skip
 #: By crate: its program and its tests.
 CRATES = {"hyperfine": ("hyperfine", "test_hyperfine"), "perfgate-cli": ("perfgate", "test_perfgate")}
+#: ``cargo info`` names first the newest release that this machine's Rust builds.
+NEWEST_CRATE = re.compile(r"^version: (\S+)(?: \(latest (\S+)\))?", re.MULTILINE)
 #: By recipe of an engine root: its suite. None has a Podman of the oldest one.
 SUITES = {"docker-20.10": "bookworm", "docker-26.1": "trixie", "docker-28": "unstable", "podman-5.8": "unstable"}
 #: In a mount namespace of its own a program has the suite's /usr, and all else of this machine.
@@ -68,20 +78,29 @@ exec {loader} --library-path {loader.parent} {root}/usr/bin/{program} "$@"
 @pytest.mark.parametrize("suite", ["bookworm", "unstable"])
 def test_programs_of_debian(suite: str, tmp_path: Path) -> None:
     programs = {name: row for name, row in PROGRAMS.items() if suite == "bookworm" or name not in DROPPED}
-    recipe = Recipe(f"releases-{suite}", "", suite, tuple(package for package, _ in programs.values()))
-    recipe.build(tmp_path / "root.tar", tmp_path / "layers", tmp_path / "log")
     root, directory = tmp_path / "root", tmp_path / "bin"
-    root.mkdir()
     directory.mkdir()
-    run(["tar", "--extract", "--file", tmp_path / "root.tar", "--directory", root, "--exclude=./dev/*"])
+    versions = _extract(suite, [*NEEDED, *(package for package, _ in programs.values())], root)
     loader = next(root.glob("usr/lib/*-linux-gnu/ld-linux*.so.*"))
-    versions = dict(line.split() for line in run(["dpkg-query", f"--admindir={root}/var/lib/dpkg", "-W"]).splitlines())
-    for program in programs:
-        text = (LOADED if program in FUSE else WRAPPER).format(root=root, program=program, loader=loader)
-        (directory / program).write_text(text)
-        (directory / program).chmod(0o755)
+    for name in programs:
+        program = ALTERNATIVES.get(name, name)
+        text = (LOADED if name in FUSE else WRAPPER).format(root=root, program=program, loader=loader)
+        (directory / name).write_text(text)
+        (directory / name).chmod(0o755)
     cases = rerun(TESTS, tmp_path / "junit.xml", {"PATH": f"{directory}:{os.environ['PATH']}"})
     check({Release(name, f"Debian {suite}", versions[row[0]]): row[1] for name, row in programs.items()}, cases)
+
+
+def _extract(suite: str, packages: Sequence[str], root: Path) -> dict[str, str]:
+    """Unpack packages of a suite, with those that they depend on, and return the version of each. To configure them
+    would take most of the time."""
+    names = root.with_name("names")
+    words = ["mmdebstrap", "--variant=extract", "--format=directory", f"--include={','.join(packages)}"]
+    words += [f"--hook-dir={MERGED_USR}", f'--extract-hook=ls "$1/var/cache/apt/archives" > {names}']
+    # As the kit does for suites that change by the day.
+    run([*together(), *words, "--aptopt=Acquire::Check-Valid-Until false", suite, root])
+    rows = [line.split("_") for line in names.read_text(encoding="utf-8").splitlines() if line.endswith(".deb")]
+    return {package: unquote(version) for package, version, _ in rows}
 
 
 @pytest.mark.parametrize("age", ["oldest", "newest"])
@@ -101,9 +120,9 @@ def test_packages_of_pypi(age: str, tmp_path: Path) -> None:
 def test_programs_of_the_rust_registry(crate: str, tmp_path: Path) -> None:
     """What is built stays: cargo builds only another release."""
     program, pattern = CRATES[crate]
-    told = re.search(r"^version: (\S+)(?: \(latest (\S+)\))?", run(["cargo", "info", crate], cwd=Path("/")), re.MULTILINE)
-    assert told, crate
-    version = told[2] or told[1]
+    versions = NEWEST_CRATE.search(run(["cargo", "info", crate], cwd=Path("/")))
+    assert versions, crate
+    version = versions[2] or versions[1]
     same = [row for row in read_table() if row.program == program and row.version.partition("-")[0] == version]
     if same:
         pytest.skip(f"{same[0].source} has {program} {version}, too")
