@@ -107,7 +107,7 @@ def _extract(suite: str, packages: Sequence[str], root: Path) -> dict[str, str]:
 def test_packages_of_pypi(age: str, tmp_path: Path) -> None:
     wanted = [f"{name}=={oldest}" if age == "oldest" else name for name, (_, oldest) in PACKAGES.items()]
     packages = tmp_path / "packages"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", packages]
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", packages]
     run([*pip, *wanted, "py-cpuinfo"])
     infos = [path.name.split("-") for path in packages.glob("*.dist-info")]
     versions = {name.lower().replace("_", "-"): version.removesuffix(".dist") for name, version, *_ in infos}
@@ -120,13 +120,13 @@ def test_packages_of_pypi(age: str, tmp_path: Path) -> None:
 def test_programs_of_the_rust_registry(crate: str, tmp_path: Path) -> None:
     """What is built stays: cargo builds only another release."""
     program, pattern = CRATES[crate]
-    versions = NEWEST_CRATE.search(run(["cargo", "info", crate], cwd=Path("/")))
+    versions = NEWEST_CRATE.search(run(["cargo", "info", crate]))
     assert versions, crate
     version = versions[2] or versions[1]
     same = [row for row in read_table() if row.program == program and row.version.partition("-")[0] == version]
     if same:
         pytest.skip(f"{same[0].source} has {program} {version}, too")
-    run(["cargo", "install", "--locked", "--root", KEPT / "cargo", f"{crate}@{version}"], cwd=Path("/"))
+    run(["cargo", "install", "--locked", "--root", KEPT / "cargo", f"{crate}@{version}"])
     environment = {"PATH": f"{KEPT / 'cargo/bin'}:{os.environ['PATH']}"}
     cases = rerun(["tests/machine/test_peers.py"], tmp_path / "junit.xml", environment)
     check({Release(program, "Rust registry", version): pattern}, cases)
@@ -146,12 +146,12 @@ def _check_roots(suites: dict[str, str], directory: Path, checkout: Path) -> Non
     """Run the arms of engine roots, and record what their programs say of their versions."""
     tests = [f"tests/releases/engine_arms.py::test_arm[{arm}]" for recipe in suites for arm in ARMS[recipe]]
     cases = rerun(tests, directory / "junit.xml", {}, checkout)
-    releases = {}
+    releases: dict[Release, str] = {}
     for recipe, suite in suites.items():
         names = [f"test_arm[{arm}]" for arm in ARMS[recipe]]
         pattern = "|".join(map(re.escape, names))
-        said = [case.properties for case in cases if re.search(pattern, case.name)]
-        versions = {program: version for properties in said for program, version in properties.items()}
+        of_root = [case for case in cases if re.search(pattern, case.name)]
+        versions = {program: version for case in of_root for program, version in case.properties.items()}
         releases |= {Release(name, f"Debian {suite}", version): pattern for name, version in versions.items()}
     assert releases, cases
     check(releases, cases)
@@ -164,7 +164,8 @@ def test_engines_of_go_modules(recipe: str, test: str, tmp_path: Path) -> None:
     for package in read_recipe(recipe).go_programs:
         path, _, version = package.partition("@")
         module = path.partition("/cmd/")[0]
-        text = text.replace(version, run(["go", "list", "-m", "-f", "{{.Version}}", f"{module}@latest"]).strip())
+        words = ["go", "list", "-m", "-f", "{{.Version}}", f"{module}@latest"]
+        text = text.replace(version, run(words).strip())
     newest = parse_recipe(text, recipe, recipe).go_programs
     checkout = copied_checkout(tmp_path / "checkout", {recipe: text})
     environment = {"KIT_TEST_DOCKER_29": "1", "KIT_TEST_BUILDKIT": "1"}
