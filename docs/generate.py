@@ -3,7 +3,7 @@
 A hook of MkDocs (mkdocs.yml): a line ``<!-- generate: NAME -->`` of a page becomes the part of that name in the site
 (kit.cli.pages.parts). ``python docs/generate.py`` writes the output blocks of pages again, after a change of the kit's
 words, the tables of machines, after benchmarks/users_machine/stock_machines.py has recorded one, and that of releases,
-after ``make releases``.
+after ``make releases``, which calls ``python docs/generate.py releases`` for it alone.
 """
 
 from __future__ import annotations
@@ -127,8 +127,9 @@ def _paragraph(output: str, beginning: str) -> str:
 
 
 if __name__ == "__main__":
-    for name in SHOWN:
-        (ROOT / name).write_text(shown(name), encoding="utf-8")
-    for name in MACHINES:
-        (ROOT / name).write_text(with_machines(name), encoding="utf-8")
+    if sys.argv[1:] != ["releases"]:
+        for name in SHOWN:
+            (ROOT / name).write_text(shown(name), encoding="utf-8")
+        for name in MACHINES:
+            (ROOT / name).write_text(with_machines(name), encoding="utf-8")
     (ROOT / RELEASES).write_text(with_releases(), encoding="utf-8")

@@ -32,15 +32,17 @@ _FROM = {
 
 def parse_build_steps(text: str) -> tuple[Reported | BuildTask, ...]:
     """Return the build's parts in their order, and the size of its image. Raises ValueError for an output without an
-    end."""
-    return parts(text, _begins)
+    end, or without a step in a known form."""
+    return parts(text, _begins, "the builder")
 
 
-def parts(text: str, begins: Callable[[str], str | None]) -> tuple[Reported | BuildTask, ...]:
+def parts(text: str, begins: Callable[[str], str | None], program: str) -> tuple[Reported | BuildTask, ...]:
     """Return the parts of a build. ``begins`` returns the kind of part that a line of the build tool's begins, None if
-    it begins none; LOOKUP renames the part that has begun. Raises ValueError for an output without an end."""
+    it begins none; LOOKUP renames the part that has begun. ``program``: the build tool, for errors. Raises ValueError
+    for an output without an end, or without a step in a known form."""
     sizes: list[Reported] = []
     found: list[tuple[float, str]] = []
+    recognised = False
     for when, said in _lines(text):
         size = _SIZE.fullmatch(said)
         mark = _MARK.fullmatch(said)
@@ -49,12 +51,16 @@ def parts(text: str, begins: Callable[[str], str | None]) -> tuple[Reported | Bu
             sizes.append(Reported(name, int(size["bytes"]) / 1e6, "MB"))
         elif mark:
             found.append((float(mark["when"] or when), _FROM[mark["what"], mark["how"]]))
-        elif (kind := begins(said)) == LOOKUP and found:
-            found[-1] = found[-1][0], LOOKUP
-        elif kind:
-            found.append((when, kind))
+        elif kind := begins(said):
+            recognised = recognised or kind not in (EXPORT, FINISH)
+            if kind == LOOKUP and found:
+                found[-1] = found[-1][0], LOOKUP
+            else:
+                found.append((when, kind))
     if found and found[-1][1]:
         raise ValueError("the build's output has no end")
+    if found and not recognised:
+        raise ValueError(f"no step of {program} in a known form")
     return (*_tasks(found), *sizes)
 
 

@@ -20,8 +20,8 @@ _CACHED = re.compile(r"#\d+ CACHED")
 
 def parse_buildkit(text: str) -> tuple[Reported | BuildTask, ...]:
     """Return the build's parts in their order, and the size of its image. Raises ValueError for an output without an
-    end."""
-    return parts(text, _begins)
+    end, or without a step in a known form."""
+    return parts(text, _begins, "BuildKit")
 
 
 def _begins(said: str) -> str | None:

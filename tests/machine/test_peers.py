@@ -105,6 +105,19 @@ def test_hyperfine(tmp_path: Path) -> None:
     assert named == {"sleep 0.01 (branch = a)", "sleep 0.01 (branch = b)"}
 
 
+@pytest.mark.skipif(shutil.which("perfgate") is None, reason="needs perfgate: cargo install perfgate-cli")
+def test_perfgate(tmp_path: Path) -> None:
+    words = ("--name=one", "--repeat=3", "--warmup=1", "--allow-nonzero", "--out=out.json")
+    run("perfgate", "run", *words, "--", "sh", "-c", "sleep 0.1; exit 3", cwd=tmp_path)
+    runs = read_runs((tmp_path / "out.json").read_text(), "out.json")
+    assert [(run.name, run.error) for run in runs] == [("one", "exit code 3")] * 3
+    paired = ("--name=two", "--repeat=2", "--warmup=1", "--baseline=sleep 0.1", "--current=sleep 0.2", "--out=two.json")
+    run("perfgate", "paired", *paired, cwd=tmp_path)
+    pairs = read_runs((tmp_path / "two.json").read_text(), "two.json")
+    assert [(run.name, run.paired) for run in pairs] == [("baseline", True), ("current", True)] * 2
+    assert all(0.1 <= run.figures["real"] < 60 for run in (*runs, *pairs))
+
+
 @needs_module("pytest_benchmark", "pytest-benchmark")
 def test_pytest_benchmark(tmp_path: Path) -> None:
     for name in ("test_a.py", "test_b.py"):

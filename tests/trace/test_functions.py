@@ -50,5 +50,12 @@ def test_the_program_is_one_for_bpftrace(tmp_path: Path) -> None:
     with_tracefs()
     text = program(["calls"], {"LISTED": "", "OPENAT": "257"})
     (tmp_path / "all.bt").write_text(f"{text}\n{function_probes(FUNCTIONS)}")
-    done = subprocess.run(["bpftrace", "-d", tmp_path / "all.bt"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "kretprobe:btrfs_sync_file" in done.stdout, done.stderr
+    # Before 0.20 the option has no argument.
+    runs = [
+        subprocess.run(["bpftrace", *words, tmp_path / "all.bt"], capture_output=True, text=True, check=False)
+        for words in (["-d"], ["-d", "all"])
+    ]
+    if any("No matches for kprobe" in done.stderr for done in runs):
+        pytest.skip("this bpftrace needs a kernel with kprobes and with all storage drivers")
+    printed = [done.stdout for done in runs if done.returncode == 0]
+    assert printed and "kretprobe:btrfs_sync_file" in printed[0], [done.stderr for done in runs]

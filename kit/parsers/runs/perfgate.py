@@ -10,7 +10,7 @@ from kit.parsers.runs.json_document import Version, read_document
 from kit.parsers.runs.timed_run import TimedRun, exit_error
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("perfgate", forms=("0.18.1",), refused="receipts other than v1"),)
+TRIED = (Tried("perfgate", ("0.18.1",), refused="receipts other than v1"),)
 _VERSION = Version(("schema",), r"perfgate\.(run|paired)\.v1")
 
 
