@@ -25,6 +25,7 @@ TRIALS = (
 )
 
 
+@pytest.mark.promise("faults", "A killed kit loses no run that it has reported, and its session goes on.")
 @pytest.mark.machine
 @pytest.mark.parametrize(("part", "where", "count"), TRIALS)
 def test_a_session_survives(part: str, where: str, count: int, kit_home: Path, tiny: Path) -> None:
@@ -47,6 +48,7 @@ sleep 1000.5
 """
 
 
+@pytest.mark.promise("faults", "What a killed kit has left is removed by the next session or by `kit clean`.")
 @pytest.mark.machine
 @pytest.mark.unmeasured(clean=True)
 def test_nothing_of_a_killed_image_build_works_on_or_is_left(kit: Kit, kit_home: Path, tmp_path: Path) -> None:
