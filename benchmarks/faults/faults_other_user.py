@@ -25,10 +25,12 @@ def become_user(groups: Iterable[int] = ()) -> None:
 def beside(found: Path, work: Callable[[], Iterable[str]], groups: Iterable[int] = ()) -> Iterator[None]:
     """Let another user call ``work`` again and again during the block. What it returns is written to ``found``."""
 
+    parent = os.getpid()
+
     def run() -> None:
         with found.open("w", encoding="utf-8", errors="backslashreplace") as file:
             become_user(groups)
-            while True:
+            while os.getppid() == parent:
                 with suppress(OSError):
                     for problem in work():
                         file.write(f"{problem}\n")

@@ -36,7 +36,7 @@ def test_a_session_survives(part: str, where: str, count: int, kit_home: Path, t
     words = [sys.executable, str(ROOT / "benchmarks/faults/faults.py"), part, "--where", where, "--count", str(count)]
     done = subprocess.run(
         [*words, "--home", home, "--image", tiny],
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "survived" in done.stdout.splitlines()[-1]
