@@ -229,7 +229,7 @@ def _settings(bench: Bench, place: Place) -> list[str]:
 def _session(bench: Bench, place: Place, image: Path, sources: Sequence[str], dice: random.Random) -> list[str]:
     """A session whose image, sources and place of reports are the other user's."""
     words = replace(bench, image=image).words(
-        ARMS, *SEQUENTIAL, "--source", *sources, "--json", "out/report.json", "--copies", dice.choice(("1", "1,2"))
+        ARMS, *SEQUENTIAL, "--source", *sources, "--json", "out/report.json", "--copies", dice.choice("12")
     )
     running = Running(words, ("env", "-C", str(place.theirs)), **_environment(bench))
     status = running.end()
