@@ -2,8 +2,9 @@
 
 A hook of MkDocs (mkdocs.yml): a line ``<!-- generate: NAME -->`` of a page becomes the part of that name in the site
 (kit.cli.pages.parts). ``python docs/generate.py`` writes the output blocks of pages again, after a change of the kit's
-words, the tables of machines, after benchmarks/users_machine/stock_machines.py has recorded one, and that of releases,
-after ``make releases``, which calls ``python docs/generate.py releases`` for it alone.
+words, the tables of machines, after benchmarks/users_machine/stock_machines.py has recorded one, those of promises,
+after a change of the tests that keep them, and that of releases, after ``make releases``, which calls ``python
+docs/generate.py releases`` for it alone.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "docs/reference/m
 #: Which releases the tests have passed with, and the page that says so.
 RELEASES, RELEASED = "docs/how-to/publish-results.md", re.compile(
     r"(?<=^<!-- releases -->\n).*?(?=^<!-- end -->)", re.M | re.S)  # fmt: skip
+#: The page of what tests promise, and its tables.
+PROMISES, PROMISED = "docs/explanation/promises.md", re.compile(
+    r"(?<=^<!-- promises: )([^>]+) -->\n.*?(?=^<!-- end -->)", re.M | re.S)  # fmt: skip
 #: An output block: the command, and how its paragraph begins, if it shows one. Markdown is no block of text.
 OUTPUT = re.compile(
     r"^<!-- output: kit ([^>#]*?)(?: # ([^>]*?))? -->\n(?:```text\n.*?^```|.*?^<!-- end -->)", re.MULTILINE | re.DOTALL
@@ -96,6 +100,19 @@ def with_releases() -> str:
     return RELEASED.sub(lambda _: text, (ROOT / RELEASES).read_text(encoding="utf-8"))
 
 
+def with_promises() -> str:
+    """Return the page of PROMISES with what the tests promise, and their names."""
+    sys.path.insert(0, str(ROOT))
+    from tests.promises import promises_table, read_promises
+
+    promises = read_promises()
+
+    def table(match: re.Match[str]) -> str:
+        return f"{match[1]} -->\n\n{promises_table(promises, match[1])}\n\n"
+
+    return PROMISED.sub(table, (ROOT / PROMISES).read_text(encoding="utf-8"))
+
+
 def _fill_store(home: Path, file: Path) -> None:
     """As the sessions were measured: of an imported one the kit names no rule that ended it and no way to go on."""
     from kit.store import open_store
@@ -132,4 +149,5 @@ if __name__ == "__main__":
             (ROOT / name).write_text(shown(name), encoding="utf-8")
         for name in MACHINES:
             (ROOT / name).write_text(with_machines(name), encoding="utf-8")
+        (ROOT / PROMISES).write_text(with_promises(), encoding="utf-8")
     (ROOT / RELEASES).write_text(with_releases(), encoding="utf-8")

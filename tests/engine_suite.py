@@ -82,6 +82,7 @@ class EngineSuite:
             assert (timing.exit_code, timing.signal) == (3, None)
             assert sh(sandbox, "cat file")[1] == "here\n"
 
+    @pytest.mark.promise("a workload", "A run changes nothing of the root filesystem that the next run sees.")
     def test_every_run_starts_from_the_same_state(self, provision: Provision, arm: Arm) -> None:
         if arm.placement == "host":
             pytest.skip("host has no root filesystem of its own: only its tree is new")
@@ -173,6 +174,7 @@ class EngineSuite:
             sandbox.probe.suppress_syncs()
             assert sh(other, sync)[0].ok and sh(sandbox, sync)[0].ok
 
+    @pytest.mark.promise("a workload", "A workload writes nothing beside the kit's timer.")
     def test_nothing_is_written_beside_the_probe(self, provision: Provision, arm: Arm) -> None:
         if arm.placement == "host":
             pytest.skip("host is root on the machine itself")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from kit.cli import cli
 from kit.cli.pages.page import MARK
 from kit.cli.pages.parts import parts
+from tests.generated import generate
 from tests.glossary import avoided_words
 
 ROOT = Path(__file__).parents[1]
@@ -141,14 +140,6 @@ def test_sentences_are_found(text: str, lengths: list[int]) -> None:
 def test_words_of_the_left_column_are_found() -> None:
     found = avoided_words("What the kit told\nus; all at\nonce. Untoldable.")
     assert [(item.line, item.word) for item in found] == [(1, "told"), (2, "all at once")]
-
-
-def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs/generate.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("page", generate().SHOWN)

@@ -1,7 +1,8 @@
-"""Faults: kits that are killed, whose disks are full, whose clocks jump, that start together, that run for hours.
+"""Faults: kits that are killed, whose disks are full, whose clocks jump, whose users set limits or are hostile, which
+start together, which run for hours.
 
     sudo PYTHONPATH=. python benchmarks/faults/faults.py kill [--where docker,bare] [--count 10] [--seed 1]
-    sudo PYTHONPATH=. python benchmarks/faults/faults.py full|time|two|soak [--where …] [--count …] [--seed …]
+    sudo PYTHONPATH=. python benchmarks/faults/faults.py full|time|machine|hostile|two|soak [--where …] [--count …]
     sudo PYTHONPATH=. python benchmarks/faults/faults.py campaign [--minutes 60]
         [--workers 2]  all of them beside each other
     PYTHONPATH=. python benchmarks/faults/faults.py inputs [--cases N] [NAME...]  odd input for every parser and message
@@ -21,8 +22,10 @@ from pathlib import Path
 
 import faults_campaign
 import faults_full
+import faults_hostile
 import faults_inputs
 import faults_kill
+import faults_machine
 import faults_soak
 import faults_time
 import faults_two
@@ -34,6 +37,8 @@ PARTS = {
     "kill": faults_kill,
     "full": faults_full,
     "time": faults_time,
+    "machine": faults_machine,
+    "hostile": faults_hostile,
     "two": faults_two,
     "soak": faults_soak,
 }

@@ -17,7 +17,9 @@ from pathlib import Path
 from types import ModuleType
 
 import faults_full
+import faults_hostile
 import faults_kill
+import faults_machine
 import faults_soak
 import faults_time
 import faults_two
@@ -83,7 +85,7 @@ def _until(moment: float, numbers: Iterable[int]) -> Iterator[int]:
 
 def _places() -> Iterator[tuple[ModuleType, str, int]]:
     """Parts, where in them, and how many trials."""
-    for part in (faults_kill, faults_full, faults_time):
+    for part in (faults_kill, faults_full, faults_time, faults_machine, faults_hostile):
         for where in part.WHERE:
             yield part, where, KILLS if part is faults_kill and (where in part.WORLDS or where == "fleet") else 1
 

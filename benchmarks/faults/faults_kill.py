@@ -103,7 +103,7 @@ def _undisturbed(bench: Bench, world: str) -> tuple[float, list[str]]:
 def _kill_kit(bench: Bench, world: str, seed: int, length: float) -> Outcome:
     dice = random.Random(f"{seed}/{world}")
     if dice.random() < 0.15:
-        _forget(bench)
+        forget(bench)
     since, did, seen = time.time(), [], []
     after = length * dice.random()
     kit = bench.start(*_words(bench, world))
@@ -121,7 +121,7 @@ def _kill_kit(bench: Bench, world: str, seed: int, length: float) -> Outcome:
     return Outcome(f"kit: {world}", seed, ", ".join(did), tuple(wrong))
 
 
-def _forget(bench: Bench) -> None:
+def forget(bench: Bench) -> None:
     """Empty the cache, but for what takes minutes to build."""
     for path in (bench.home / "cache").glob("*/*"):
         if not path.name.startswith(("guest", "uml", "smoke")):

@@ -1,7 +1,8 @@
 """Set the clock back and forth under a session; restart the machine between its start and its resumption.
 
 The time of day that kits read jumps at random moments by up to ten years (a preloaded library); what they start keeps
-the right one. A restarted machine has another boot id, an empty /run and no process of before: the session that was
+the right one. A clock that is ten years off for one session makes ``kit prune`` remove none of the sessions before
+and after it. A restarted machine has another boot id, an empty /run and no process of before: the session that was
 killed is resumed in a mount namespace that has these. An engine that was upgraded meanwhile is named, and the session
 ends as it was meant once the earlier version is back.
 """
@@ -15,14 +16,18 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from faults_kill import SEQUENTIAL, Fleet
 from faults_trial import PATIENCE, TITLE, Bench, Outcome, Running, check_said, check_whole, finish_session
 
-WHERE = ("clock jumps", "clock jumps under a fleet", "restarted between start and resumption", "engine upgraded")
+WHERE = (
+    "clock jumps", "clock jumps under a fleet", "restarted between start and resumption", "engine upgraded",
+    "clock ten years ahead", "clock ten years back",
+)  # fmt: skip
 HOUR, DAY = 3600, 86400
 JUMPS = (-3650 * DAY, -DAY, -HOUR, -1, 1, HOUR, DAY, 3650 * DAY)
 ARMS = "bare,layer:overlay2"
@@ -54,7 +59,7 @@ def trials(bench: Bench, where: str, seeds: Iterable[int]) -> Iterator[Outcome]:
         for seed in seeds:
             clock = Clock(Path(scratch) / "clock")
             with preloaded(library, clock):
-                yield _jump(bench, seed, clock) if where == WHERE[0] else _jump_fleet(bench, seed, clock)
+                yield CLOCKS[where](bench, seed, clock)
 
 
 class Clock:
@@ -124,6 +129,38 @@ def _jump_fleet(bench: Bench, seed: int, clock: Clock) -> Outcome:
         wrong = [] if status == 0 else [f"it ended with {status}: {kit.said[-300:]}"]
         wrong += check_whole(bench.get(kit.session), kit.acknowledged) if kit.session else ["no session"]
     return Outcome(WHERE[1], seed, ", ".join(did), (*wrong, *check_said(kit.said), *bench.left()))
+
+
+def _off(bench: Bench, seed: int, clock: Clock, where: str, jump: int) -> Outcome:
+    """A session while the clock is right, one while it is off, perhaps killed; none is too old, by either clock."""
+    dice = random.Random(f"{seed}/{where}")
+    words = bench.words(ARMS, *SEQUENTIAL)
+    before = bench.start(*words)
+    wrong = [] if before.end() == 0 else [f"it fails by itself: {before.said[-300:]}"]
+    clock.jump(jump)
+    kit = bench.start(*words)
+    if killed := dice.random() < 0.5:
+        kit.wait_for(lambda: bool(kit.acknowledged))
+        kit.kill()
+    else:
+        kit.end()
+    for again in (-jump, 0):
+        done = bench.kit("prune", "--keep", "30d")
+        wrong += [f"kit prune: {done.stderr.strip()[-200:]}"] if done.returncode else check_said(done.stderr)
+        clock.jump(again)
+    stored = [bench.get(running.session) for running in (before, kit) if bench.has(running.session)]
+    if len(stored) < 2:
+        return Outcome(where, seed, "", (*wrong, "kit prune removed a session of today"))
+    wrong += [*check_whole(stored[0], before.acknowledged), *finish_session(bench, stored[1], kit)]
+    return Outcome(where, seed, "killed" if killed else "ended", tuple(wrong))
+
+
+CLOCKS: dict[str, Callable[[Bench, int, Clock], Outcome]] = {
+    WHERE[0]: _jump,
+    WHERE[1]: _jump_fleet,
+    WHERE[4]: partial(_off, where=WHERE[4], jump=3650 * DAY),
+    WHERE[5]: partial(_off, where=WHERE[5], jump=-3650 * DAY),
+}
 
 
 def _restart(bench: Bench, seed: int, scratch: Path) -> Outcome:

@@ -39,31 +39,39 @@ _RUN = re.compile(r"(?:\w+: )?\[\d+/\d+\] round (\d+) (\S+)  real ")
 
 @dataclass(frozen=True)
 class Outcome:
-    """``what``: the fault and where; ``did``: what happened; ``wrong``: what should hold and does not."""
+    """``what``: the fault and where; ``did``: what happened; ``wrong``: what should hold and does not; ``let_in``: what
+    another user has reached, or made root do."""
 
     what: str
     seed: int
     did: str
     wrong: tuple[str, ...] = ()
+    let_in: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        found = "survived" if not self.wrong else "FAULT: " + "; ".join(self.wrong)
+        problems = [*(f"LET IN: {item}" for item in self.let_in), *(f"FAULT: {item}" for item in self.wrong)]
+        found = "; ".join(problems) or "survived"
         return " ".join(f"{self.what}, seed {self.seed}: {self.did}: {found}".split())
 
 
 def print_table(outcomes: Iterable[Outcome]) -> int:
     """Print each outcome as it comes, then the table. Returns the exit status."""
     tried: Counter[str] = Counter()
-    survived: Counter[str] = Counter()
+    lost: Counter[str] = Counter()
+    let_in: Counter[str] = Counter()
+    survived = 0
     for outcome in outcomes:
         print(f"{time.strftime('%H:%M:%S')} {outcome}", flush=True)
         tried[outcome.what] += 1
-        survived[outcome.what] += not outcome.wrong
-    print("\n| fault | tried | survived |\n| --- | --- | --- |")
+        lost[outcome.what] += bool(outcome.wrong)
+        let_in[outcome.what] += bool(outcome.let_in)
+        survived += not outcome.wrong and not outcome.let_in
+    print("\n| fault | tried | result |\n| --- | --- | --- |")
     for what, count in tried.items():
-        print(f"| {what} | {count} | {survived[what]} |")
-    print(f"survived {survived.total()} of {tried.total()}")
-    return int(survived.total() < tried.total() or not tried)
+        bad = [f"{word} {number[what]}" for word, number in (("lost", lost), ("let in", let_in)) if number[what]]
+        print(f"| {what} | {count} | {', '.join(bad) or 'nothing lost'} |")
+    print(f"survived {survived} of {tried.total()}")
+    return int(survived < tried.total() or not tried)
 
 
 class Running:
@@ -183,6 +191,12 @@ class Bench:
             return store.get(session)
         finally:
             store.close()
+
+    def has(self, session: str) -> bool:
+        try:
+            return bool(session and self.get(session))
+        except KitError:
+            return False
 
     def _open(self) -> Store:
         return open_store(self.store, self.home / "data/kit.db", read_only=True)

@@ -23,6 +23,7 @@ PLAIN = ("bare", "bind:overlay2", "layer:docker@26.1/overlay2@xfs", "layer:overl
          "./rootfs.tar.xz", "größe")  # fmt: skip
 
 
+@pytest.mark.promise("what others wrote", "No text of a store, an import or an export acts in a shell by completion.")
 def test_only_plain_words_are_offered() -> None:
     assert _beginning((*ACTING, *PLAIN), "") == [*PLAIN]
 
@@ -40,6 +41,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.promise("what others wrote", "No text of a store, an import or an export acts in a shell by completion.")
 def test_arms_of_a_store_do_not_act(home: Path) -> None:
     done = in_fork(KIT_HOME=str(home), _KIT_COMPLETE="bash_complete", COMP_WORDS="kit history smoke ", COMP_CWORD="3")
     offered = [line.partition(",")[2] for line in done.stdout.splitlines()]
@@ -47,6 +49,7 @@ def test_arms_of_a_store_do_not_act(home: Path) -> None:
     assert "bare" in offered, done.stderr
 
 
+@pytest.mark.promise("what others wrote", "No text of a store, an import or an export acts in a shell by completion.")
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
 def test_bash_runs_nothing_of_a_store(home: Path, tmp_path: Path) -> None:
     """Completes as bash does, then runs the command line that it has made."""

@@ -8,6 +8,7 @@ from kit.core.errors import LONGEST_ERROR, KitError, UsageError, brief, said_by_
 from tests.command_line import Kit
 
 
+@pytest.mark.promise("what others wrote", "Odd input ends in an answer, or in an error of one line with its fix.")
 @pytest.mark.parametrize("text", ["x" * 70_000, "a\nb\r\n  c\u2028d\n" * 5_000, "\n" * 1_000])
 def test_an_error_is_one_line_of_bounded_length(text: str) -> None:
     error = UsageError(f"begin {text} end", text)

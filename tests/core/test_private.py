@@ -47,6 +47,9 @@ def modes(victim: Path) -> tuple[int, int]:
     return victim.stat().st_mode & 0o777, (victim / "passwd").stat().st_mode & 0o777
 
 
+@pytest.mark.promise(
+    "another user", "Another user cannot exchange the kit's data, cache and state, or a directory above them."
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_link_in_the_place_of_a_directory_is_refused_and_its_target_left_alone(
     name: str, home: Path, victim: Path, kit: Kit
@@ -58,6 +61,9 @@ def test_a_link_in_the_place_of_a_directory_is_refused_and_its_target_left_alone
     assert [path.name for path in victim.iterdir()] == ["passwd"]
 
 
+@pytest.mark.promise(
+    "another user", "Another user cannot exchange the kit's data, cache and state, or a directory above them."
+)
 def test_nothing_below_them_is_a_way_out(home: Path, victim: Path) -> None:
     (home / "data").mkdir(mode=0o700)
     (home / "data" / "kit.db").symlink_to(victim / "passwd")
@@ -70,6 +76,9 @@ def test_nothing_below_them_is_a_way_out(home: Path, victim: Path) -> None:
     assert modes(victim) == (0o755, 0o644) and (victim / "passwd").read_text() == "dear"
 
 
+@pytest.mark.promise(
+    "another user", "Another user cannot exchange the kit's data, cache and state, or a directory above them."
+)
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a directory to another user")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_directory_of_somebody_else_is_not_obeyed(name: str, home: Path) -> None:
@@ -86,6 +95,9 @@ def test_a_directory_of_somebody_else_is_not_obeyed(name: str, home: Path) -> No
     assert find_paths().cache == home / "cache"
 
 
+@pytest.mark.promise(
+    "another user", "Another user cannot exchange the kit's data, cache and state, or a directory above them."
+)
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a directory to another user")
 def test_nor_is_one_that_somebody_else_could_replace(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chown(home, 4321, 4321)
@@ -105,6 +117,9 @@ def test_nor_is_one_that_somebody_else_could_replace(home: Path, monkeypatch: py
     assert not (home / "not").exists()
 
 
+@pytest.mark.promise(
+    "another user", "Another user cannot exchange the kit's data, cache and state, or a directory above them."
+)
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a directory to another user")
 def test_nor_one_further_up_or_of_a_group(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever may rename a directory above it puts another tree in its place."""
@@ -145,6 +160,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
+@pytest.mark.promise("another user", "Whatever the umask is, others cannot write to what the kit makes.")
 @pytest.mark.usefixtures("umask")
 def test_a_directory_has_its_mode_whatever_the_umask_is(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
@@ -172,6 +188,9 @@ def passwd(name: str, uid: int, gid: int) -> pwd.struct_passwd:
     return pwd.struct_passwd((name, "x", uid, gid, "", "/", "/bin/sh"))
 
 
+@pytest.mark.promise(
+    "another user", "A group is another user, unless it is the user's private one without an access control list."
+)
 @pytest.mark.parametrize(
     ("group", "members", "another", "private"),
     [
@@ -208,6 +227,9 @@ def test_the_private_group_of_a_user_is_nobody_else(
         make_private(place)
 
 
+@pytest.mark.promise(
+    "another user", "A group is another user, unless it is the user's private one without an access control list."
+)
 def test_a_private_group_does_not_hide_an_access_control_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mode shows for the group what other users may do."""
     uid, gid = os.geteuid(), os.getegid()

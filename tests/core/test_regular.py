@@ -37,6 +37,9 @@ def test_a_regular_file_is_read(tmp_path: Path) -> None:
         open_regular(tmp_path / "none")
 
 
+@pytest.mark.promise(
+    "what others wrote", "A pipe or a device in the place of a file is refused, and nothing waits for it."
+)
 def test_nothing_else_is(odd: Path) -> None:
     descriptors = len(os.listdir("/proc/self/fd"))
     with pytest.raises(OSError, match="not a regular file"):
@@ -49,6 +52,9 @@ def test_nothing_else_is(odd: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) <= descriptors  # less where another test's leftovers were collected
 
 
+@pytest.mark.promise(
+    "what others wrote", "A pipe or a device in the place of a file is refused, and nothing waits for it."
+)
 @pytest.mark.parametrize("words", [("import",), ("nightly", "--check"), ("compare", "smoke", "--dry-run", "--fs-file")])
 def test_commands_say_so(kit: Kit, odd: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     url = f"sqlite:///{tmp_path}/kit.db"
@@ -57,6 +63,9 @@ def test_commands_say_so(kit: Kit, odd: Path, tmp_path: Path, words: tuple[str, 
     assert done.returncode == 2 and f"{odd}: not a regular file" in done.stderr, done.stderr
 
 
+@pytest.mark.promise(
+    "what others wrote", "A pipe or a device in the place of a file is refused, and nothing waits for it."
+)
 def test_an_outbox_that_is_none_stops_no_other(odd: Path, tmp_path: Path, kit: Kit) -> None:
     outbox = outbox_directory(tmp_path / "data")
     outbox.mkdir(parents=True, mode=0o700)

@@ -23,6 +23,7 @@ from tests.engine_suite import EngineSuite
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 
 
+@pytest.mark.promise("a workload", "A workload writes nothing beside the kit's timer.")
 @pytest.mark.parametrize("text", ["bare@dir", "union:overlay@dir"])
 def test_an_arm_without_an_engine_writes_nothing_there(tmp_path: Path, tiny: Path, text: str) -> None:
     """The same as every engine's suite tries, on a directory that others do not look into, as another user too."""

@@ -114,6 +114,7 @@ def _modes(root: Path, outside: Path) -> None:
     (root / "lib").symlink_to(outside)
 
 
+@pytest.mark.promise("a workload", "A run changes nothing of the root filesystem that the next run sees.")
 @pytest.mark.parametrize("act", [_rename, _replace_file, _replace_lib, _link_file, _odd_names, _all_gone, _modes])
 def test_all_is_brought_back_and_nothing_outside_is_touched(
     root: PlainRoot, outside: Path, act: Callable[[Path, Path], None]
@@ -129,6 +130,7 @@ def test_all_is_brought_back_and_nothing_outside_is_touched(
     assert (root.path / "usr/lib/one").samefile(root.path / "usr/lib/same")
 
 
+@pytest.mark.promise("a workload", "A run changes nothing of the root filesystem that the next run sees.")
 def test_a_store_through_a_mapping_is_brought_back_on_tmpfs(tmp_path: Path) -> None:
     """There it moves no time of a file whose page was read before."""
     shm = Path("/dev/shm")
@@ -181,6 +183,7 @@ def test_names_of_an_image_are_no_options(tmp_path: Path, outside: Path) -> None
     assert seen(outside) == host
 
 
+@pytest.mark.promise("a workload", "Links in a tree, an image or sources lead root to no file of the host.")
 @pytest.mark.parametrize("name", ["build", "kit-control", "kit-inputs", "dev", "proc", "sys"])
 def test_an_image_whose_own_directories_lead_outside_is_refused(tmp_path: Path, outside: Path, name: str) -> None:
     image = archive(tmp_path / "rootfs.tar", lambda tar: add(tar, name, tarfile.SYMTYPE, link=str(outside)))
@@ -188,6 +191,7 @@ def test_an_image_whose_own_directories_lead_outside_is_refused(tmp_path: Path, 
         PlainRoot(image, tmp_path / "root")
 
 
+@pytest.mark.promise("a workload", "Links in a tree, an image or sources lead root to no file of the host.")
 def test_an_image_whose_etc_leads_outside_is_refused(tmp_path: Path, outside: Path) -> None:
     path = tmp_path / "rootfs.tar"
     with tarfile.open(path, "w") as tar:
@@ -268,6 +272,7 @@ def test_attributes_of_the_machines_policy_are_no_part_of_an_image(
     assert [line.split() for line in done.stdout.splitlines()] == [kept] * 2, done.stderr
 
 
+@pytest.mark.promise("a workload", "Links in a tree, an image or sources lead root to no file of the host.")
 @pytest.mark.parametrize("name", ["build", "kit-control", "etc"])
 def test_an_image_in_which_a_directory_of_the_kit_leads_outside_is_refused(tmp_path: Path, name: str) -> None:
     for directory in ("root/bin", "outside"):
@@ -365,6 +370,7 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     run(["umount", tmp_path / "mounted"])
 
 
+@pytest.mark.promise("a workload", "A run changes nothing of the root filesystem that the next run sees.")
 @pytest.mark.machine
 def test_attributes_flags_and_times_of_directories_do_not_reach_the_next_run(tmp_path: Path, disk: Path) -> None:
     root = PlainRoot(archive(tmp_path / "rootfs.tar"), disk / "root")
@@ -378,6 +384,7 @@ def test_attributes_flags_and_times_of_directories_do_not_reach_the_next_run(tmp
         assert root.restore() == ()
 
 
+@pytest.mark.promise("a workload", "What a workload forbids to remove is removed, or named, and sessions go on.")
 @pytest.mark.machine
 def test_what_may_not_be_removed_is(disk: Path) -> None:
     """A workload that set a flag stopped all later sessions."""

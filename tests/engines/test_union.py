@@ -63,6 +63,7 @@ def provided(directory: Path, backing: Path, tiny: Path) -> Iterator[Provision]:
         yield stack.enter_context(Provision(spec))
 
 
+@pytest.mark.promise("faults", "A killed FUSE daemon fails its run alone, and leaves nothing.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_daemon_killed_as_a_run_begins_leaves_nothing(
@@ -85,6 +86,7 @@ def test_a_daemon_killed_as_a_run_begins_leaves_nothing(
     assert mounts_below(tmp_path) == () and not list((tmp_path / "given").iterdir())
 
 
+@pytest.mark.promise("a workload", "A run changes nothing of the root filesystem that the next run sees.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_no_run_changes_the_image_of_the_next(tmp_path: Path, tiny: Path, program: str) -> None:

@@ -26,6 +26,7 @@ with loop_device(image, 1 << 26, journal) as loop:
 """
 
 
+@pytest.mark.promise("faults", "The kernel frees loop devices with the process that uses them.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 @pytest.mark.parametrize(("end", "status"), [("ended", 0), ("killed", -signal.SIGKILL)])

@@ -67,19 +67,21 @@ def as_nobody(script: str, *words: str | Path) -> subprocess.CompletedProcess[st
                           capture_output=True, text=True, check=False)  # fmt: skip
 
 
-@pytest.mark.parametrize("way", ["owner", "above", "writable", "link", "missing"])
+@pytest.mark.promise("another user", "Another user cannot exchange `--dir` or a directory above it.")
+@pytest.mark.parametrize("way", ["owner", "above", "far above", "writable", "group", "link", "missing"])
 def test_a_directory_that_another_user_could_exchange_is_refused(
     place: Path, theirs: Path, journal: Journal, way: str
 ) -> None:
     given, named = theirs, theirs
-    if way in ("above", "missing"):
-        given = theirs / "below"
-        if way == "above":
-            given.mkdir()
-    elif way == "writable":
+    if way in ("above", "far above", "missing"):
+        given = theirs / ("below/it" if way == "far above" else "below")
+        if way != "missing":
+            given.mkdir(parents=True)
+    elif way in ("writable", "group"):
         given = named = place / "open"
         given.mkdir()
-        given.chmod(0o777)
+        os.chown(given, 0, NOBODY)
+        given.chmod(0o777 if way == "writable" else 0o775)
     elif way == "link":
         place.chmod(0o1777)
         given = named = place / "link"
@@ -112,6 +114,7 @@ def test_a_directory_that_root_alone_can_exchange_is_used_and_left_empty(
     assert not list(given.iterdir()) and not (place / "seen").is_mount()
 
 
+@pytest.mark.promise("another user", "Another user who exchanges `--dir` during a session leads root nowhere.")
 def test_who_exchanges_the_directory_meanwhile_leads_root_nowhere(
     place: Path, theirs: Path, target: Path, journal: Journal
 ) -> None:
@@ -129,6 +132,7 @@ def test_who_exchanges_the_directory_meanwhile_leads_root_nowhere(
     assert not journal.path.exists()
 
 
+@pytest.mark.promise("another user", "Another user who exchanges `--dir` during a session leads root nowhere.")
 def test_cleaning_up_after_a_dead_session_follows_no_symlink(theirs: Path, target: Path) -> None:
     assert as_nobody('mkdir "$1/a" && ln -s "$2" "$1/a/link"', theirs, target).returncode == 0
     with pytest.raises(RunError, match="symlink"):
@@ -146,6 +150,7 @@ def exchange_for_ever(theirs: Path, target: Path) -> None:
             away.rmdir()
 
 
+@pytest.mark.promise("another user", "Another user who exchanges `--dir` during a session leads root nowhere.")
 def test_a_symlink_in_the_place_of_a_new_directory_changes_no_mode(
     theirs: Path, target: Path, journal: Journal
 ) -> None:
@@ -187,6 +192,7 @@ with make_backing("dir", BackingOptions(directory=given), seen, "mine", journal)
 """
 
 
+@pytest.mark.promise("another user", "Other users run no setuid program of an image.")
 def test_other_users_run_no_setuid_program_of_an_image(place: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-c", _SESSION, str(place), str(place / "seen"), str(tmp_path)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:

@@ -15,6 +15,7 @@ def test_without_certificates_this_machine_alone(text: str) -> None:
     assert parse_address(text, "").url.startswith("tcp://")
 
 
+@pytest.mark.promise("a fleet", "Without certificates, a fleet stays on this machine.")
 @pytest.mark.parametrize(
     "text", ["0.0.0.0", ":8786", "fleet.example.org", "10.0.0.1:8786", "[::]:8786", "tcp://10.1.1.1"]
 )

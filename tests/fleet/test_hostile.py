@@ -48,6 +48,7 @@ def ran(tmp_path: Path, *own: int) -> list[str]:
     return [name for name in found if not name.startswith(tuple(f"{pid}-" for pid in own))]
 
 
+@pytest.mark.promise("a fleet", "A worker's certificate runs no code in the scheduler or in a client.")
 def test_no_code_runs_in_the_scheduler(fleet: Processes, tmp_path: Path) -> None:
     subprocess.run([sys.executable, *words(fleet, tmp_path, "scheduler")], check=True, timeout=120)
     assert ran(tmp_path) == []
@@ -55,6 +56,7 @@ def test_no_code_runs_in_the_scheduler(fleet: Processes, tmp_path: Path) -> None
         assert found.members() == {}
 
 
+@pytest.mark.promise("a fleet", "A worker's certificate runs no code in the scheduler or in a client.")
 @pytest.mark.parametrize("how", ["result", "nested", "error", "number", "event", "warning"])
 def test_no_code_runs_in_a_client(
     how: str, fleet: Processes, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -3,7 +3,10 @@ nothing counts twice. The workers sleep instead of measuring."""
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 
@@ -25,6 +28,7 @@ from kit.store import Outbox, open_store
 from tests.fleet.cut_network import Way
 from tests.fleet.processes import Processes
 from tests.postgresql import Server
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 pytest.importorskip("distributed", reason="the package distributed is not installed: the extra fleet")
@@ -146,6 +150,7 @@ def test_a_killed_database_gets_each_run_once(
     assert sorted((sample.round, sample.arm) for sample in store.get(session.id).samples) == ALL
 
 
+@pytest.mark.promise("a fleet", "Without a certificate of its authority nobody gets an answer from a fleet.")
 def test_who_shows_anothers_certificate_is_refused(processes: Processes, tmp_path: Path) -> None:
     for name in ("ours", "theirs", "mixed"):
         make_certificates(tmp_path / name, 1)
@@ -157,3 +162,32 @@ def test_who_shows_anothers_certificate_is_refused(processes: Processes, tmp_pat
         address = parse_address(f"127.0.0.1:{processes.port}", other)
         with pytest.raises(MachineError, match="do not trust each other"), fleet_at(address):
             pass
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+@pytest.mark.promise("a fleet", "A fleet with certificates speaks TLS 1.2 or newer.")
+def test_old_tls_is_refused(processes: Processes, tmp_path: Path) -> None:
+    """The alert is the scheduler's: this end would speak TLS 1.1."""
+    make_certificates(tmp_path, 1)
+    processes.tls = str(tmp_path)
+    processes.start_scheduler()
+
+    def listens() -> bool:
+        with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", processes.port)):
+            return True
+        return False
+
+    wait_until(listens, process=processes.started["scheduler"])
+    context = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+    context.check_hostname = False
+    context.load_cert_chain(tmp_path / "client.pem", tmp_path / "client-key.pem")
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    context.minimum_version = ssl.TLSVersion.TLSv1
+    for newest, reason in ((ssl.TLSVersion.TLSv1_1, "PROTOCOL_VERSION"), (ssl.TLSVersion.TLSv1_2, "")):
+        context.maximum_version = newest
+        with socket.create_connection(("127.0.0.1", processes.port)) as plain:
+            if reason:
+                with pytest.raises(ssl.SSLError, match=f"ALERT_{reason}"):
+                    context.wrap_socket(plain)
+            else:
+                assert context.wrap_socket(plain).version() == "TLSv1.2"

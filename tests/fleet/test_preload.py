@@ -40,6 +40,7 @@ def test_with_tls_or_on_this_machine_alone(listens: str, scheduler: str) -> None
     assert setup(listens, scheduler) == ["kit"]
 
 
+@pytest.mark.promise("a fleet", "Without certificates, a fleet stays on this machine.")
 @pytest.mark.parametrize(
     ("listens", "scheduler"), [("tcp://0.0.0.0:9", HERE), ("tcp://10.0.0.1:9", SAFE), (SAFE, "tcp://10.0.0.1:9")]
 )

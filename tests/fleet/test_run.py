@@ -186,6 +186,7 @@ def test_a_worker_first_sends_what_an_earlier_start_measured(
     assert found == [SampleTaken(sample(round_), earlier=True) for round_ in said]
 
 
+@pytest.mark.promise("a shared store", "`--resume` runs only what this user has begun here, unchanged.")
 def test_a_split_session_that_was_not_begun_here_is_given_to_no_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

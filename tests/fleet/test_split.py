@@ -348,6 +348,7 @@ AUTO = replace(SESSION, request=replace(SESSION.request, interleave="auto"))
 ORDER = {"run order": "interleaved", "slice": "0.2 s", "why run order": "it waits for nothing"}
 
 
+@pytest.mark.promise("faults", "A split session has one run order, whichever machine is lost.")
 def test_the_first_machine_decides_whether_arms_are_interleaved() -> None:
     observer, kept = Shown(), Kept()
     split = SplitCourse(AUTO, AUTO.kept_plan(), [ONE, TWO, THREE], kept, observer)
@@ -361,6 +362,7 @@ def test_the_first_machine_decides_whether_arms_are_interleaved() -> None:
     assert kept.facts.items() >= ORDER.items()
 
 
+@pytest.mark.promise("faults", "A split session has one run order, whichever machine is lost.")
 def test_another_machine_decides_where_the_first_is_lost_before_it_has() -> None:
     split = course(Kept(), ONE, TWO, session=AUTO)
     split.assign([ONE, TWO])
@@ -368,6 +370,7 @@ def test_another_machine_decides_where_the_first_is_lost_before_it_has() -> None
     assert [(member.name, share.assigned) for member, share in split.assign([TWO])] == [("two", (1, 2, 3, 4))]
 
 
+@pytest.mark.promise("faults", "A split session has one run order, whichever machine is lost.")
 def test_a_split_session_that_is_resumed_keeps_its_run_order() -> None:
     begun = replace(AUTO, facts=ORDER)
     given = course(Kept(), ONE, TWO, session=begun).assign([ONE, TWO])

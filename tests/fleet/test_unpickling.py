@@ -20,6 +20,7 @@ def test_plain_values_are_read(value: Any) -> None:
     assert load_plain(pickle.dumps(value, 5)) == value
 
 
+@pytest.mark.promise("a fleet", "A worker's certificate runs no code in the scheduler or in a client.")
 @pytest.mark.parametrize("value", [print, Path("/etc"), ValueError("x"), type, {"a": [exec]}, Path])
 def test_what_names_anything_is_refused(value: Any) -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
@@ -64,6 +65,7 @@ assert (task.key, task.func, task.args) == ("k", run_share, ("text", "topic"))
 """
 
 
+@pytest.mark.promise("a fleet", "A worker's certificate runs no code in the scheduler or in a client.")
 def test_dask_reads_nothing_else_and_a_share_is_no_pickle() -> None:
     done = subprocess.run([sys.executable, "-c", RESTRICTED], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr

@@ -56,6 +56,7 @@ def _bounded(call: Callable[[Any], object], case: Any) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
+@pytest.mark.promise("what others wrote", "Odd input ends in an answer, or in an error of one line with its fix.")
 @pytest.mark.parametrize("name", INPUTS)
 @given(data=st.data())
 def test_a_parser_answers_or_raises_a_kit_error(name: str, data: st.DataObject) -> None:
@@ -63,6 +64,7 @@ def test_a_parser_answers_or_raises_a_kit_error(name: str, data: st.DataObject) 
     _answers(call, data.draw(strategy))
 
 
+@pytest.mark.promise("what others wrote", "A few kilobytes of input take neither gigabytes nor minutes.")
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_few_kilobytes_do_not_become_gigabytes(name: str, made: dict[str, Any]) -> None:
     _answers(BOMBS[name][1], made[name])

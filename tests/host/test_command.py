@@ -37,6 +37,7 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return mark
 
 
+@pytest.mark.promise("another user", "The kit takes no module and no program from the current directory.")
 def test_a_python_imports_nothing_from_the_current_directory(foreign: Path) -> None:
     assert "Linux" in run(python_module("platform"))
     with talking(python_module("kit", "--version"), "kit", python_path()) as process:
@@ -44,6 +45,7 @@ def test_a_python_imports_nothing_from_the_current_directory(foreign: Path) -> N
     assert not foreign.exists()
 
 
+@pytest.mark.promise("another user", "The kit takes no module and no program from the current directory.")
 def test_no_child_of_the_kit_does(foreign: Path, tmp_path: Path) -> None:
     """pip of a guest's packages, and a worker's kit doctor: neither gets far here."""
     with pytest.raises(MachineError, match="no such option"):
@@ -59,6 +61,7 @@ def _where(number: int) -> str:
     return f"{number} {sys.modules['multiprocessing'].__file__}"
 
 
+@pytest.mark.promise("another user", "The kit takes no module and no program from the current directory.")
 def test_a_pool_is_of_copies_of_this_process(foreign: Path) -> None:
     """A new interpreter would look for its modules in the current directory: the default since Python 3.14."""
     with process_pool(2) as pool:
@@ -67,6 +70,7 @@ def test_a_pool_is_of_copies_of_this_process(foreign: Path) -> None:
     assert not foreign.exists()
 
 
+@pytest.mark.promise("another user", "The kit takes no module and no program from the current directory.")
 @pytest.mark.parametrize("path", ["", ".", ":/usr/bin:/bin", "/usr/bin:/bin:", "foreign:/usr/bin", "/usr/bin:.:/bin"])
 def test_no_program_is_taken_from_the_current_directory(
     foreign: Path, path: str, monkeypatch: pytest.MonkeyPatch
@@ -102,6 +106,7 @@ kit.cli.main()
 """
 
 
+@pytest.mark.promise("another user", "Whatever the umask is, others cannot write to what the kit makes.")
 @pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o027, 0o077], ids=oct)
 def test_a_command_and_its_children_have_one_umask(tmp_path: Path, umask: int) -> None:
     """Under umask 000 everybody could write to programs of the cache."""
@@ -120,6 +125,7 @@ def test_a_library_knows_its_users_umask() -> None:
         os.umask(before)
 
 
+@pytest.mark.promise("another user", "The kit obeys no record or journal that others may have written.")
 def test_what_others_may_have_changed_in_the_cache_is_not_obeyed(tmp_path: Path) -> None:
     (tmp_path / "entry").mkdir(mode=0o755)
     record = tmp_path / "entry/record.json"

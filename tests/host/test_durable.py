@@ -31,6 +31,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
     run(["umount", path])
 
 
+@pytest.mark.promise("faults", "A full or broken disk leaves no half record, and costs a session its log alone.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small filesystem")
@@ -46,6 +47,7 @@ def test_on_a_full_disk_the_old_record_stays(small: Path) -> None:
     assert read_record(Noted, small / "record") == Noted("old")
 
 
+@pytest.mark.promise("faults", "A full or broken disk leaves no half record, and costs a session its log alone.")
 def test_a_record_that_fails_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "record").mkdir()
     (tmp_path / "record/file").touch()
@@ -70,6 +72,7 @@ def test_others_may_read_what_is_published(tmp_path: Path) -> None:
 BAD = [b"", b"{", b"[]", b"\xff", b'{"digest": 1}', b"null"]
 
 
+@pytest.mark.promise("faults", "A record of the cache that cannot be read counts as absent.")
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("into", ["tree", "directory"])
 def test_an_input_whose_record_cannot_be_read_is_rebuilt(tmp_path: Path, bad: bytes, into: str) -> None:
@@ -92,6 +95,7 @@ def test_an_input_whose_record_cannot_be_read_is_rebuilt(tmp_path: Path, bad: by
     assert cache.get(item, "origin", make) == first and len(made) == 2
 
 
+@pytest.mark.promise("faults", "A record of the cache that cannot be read counts as absent.")
 @pytest.mark.parametrize("bad", [*BAD, b"no rootfs"])
 def test_an_image_whose_record_cannot_be_read_is_rebuilt(tmp_path: Path, bad: bytes) -> None:
     made = 0
@@ -114,6 +118,7 @@ def test_an_image_whose_record_cannot_be_read_is_rebuilt(tmp_path: Path, bad: by
     assert len(cache.remove("name")) == 1
 
 
+@pytest.mark.promise("faults", "A record of the cache that cannot be read counts as absent.")
 @pytest.mark.parametrize("bad", BAD)
 def test_a_kernel_and_a_trial_that_cannot_be_read_are_not_there(tmp_path: Path, bad: bytes) -> None:
     for path in ("kernels/aufs-uml-1/kernel.json", "kvm.json"):

@@ -49,6 +49,7 @@ def measured(source: Path, cache: Path) -> dict[str, str]:
         return {name: file.read().decode() for name, file in files.items() if file}
 
 
+@pytest.mark.promise("what others wrote", "A user's repository runs no program, and leaves no file out of a commit.")
 def test_no_attribute_leaves_out_or_changes_a_file(repository: Path, tmp_path: Path) -> None:
     (repository / ".git/info").mkdir(exist_ok=True)
     (repository / ".git/info/attributes").write_text("number export-ignore\n")
@@ -57,6 +58,7 @@ def test_no_attribute_leaves_out_or_changes_a_file(repository: Path, tmp_path: P
     assert set(measured(repository / "sub", tmp_path / "cache")) == {"x.bin", "plain"}
 
 
+@pytest.mark.promise("what others wrote", "A user's repository runs no program, and leaves no file out of a commit.")
 def test_no_program_of_a_repositorys_configuration_runs(repository: Path, tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     program = tmp_path / "program"

@@ -41,6 +41,7 @@ def sending(first: bytes, then: bytes) -> Iterator[str]:
             thread.join()
 
 
+@pytest.mark.promise("what others wrote", "A cache over HTTP that sends less than 16 KiB/s is given up.")
 @pytest.mark.parametrize(
     ("first", "then"),
     [

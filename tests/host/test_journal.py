@@ -39,6 +39,7 @@ def die(tmp_path: Path) -> Callable[..., Path]:
     return run
 
 
+@pytest.mark.promise("faults", "What a killed kit has left is removed by the next session or by `kit clean`.")
 def test_what_a_dead_session_left_is_undone(tmp_path: Path, die: Callable[..., Path]) -> None:
     path = die("""
 held = book.directory(state / "left"); held.__enter__()
@@ -187,6 +188,7 @@ def test_a_damaged_journal_is_no_traceback(tmp_path: Path, content: bytes) -> No
     assert "line 1: " in clean(tmp_path / "journal", CLEANUPS).left[0]
 
 
+@pytest.mark.promise("another user", "The kit obeys no record or journal that others may have written.")
 def test_a_link_or_a_file_that_others_may_write_is_no_journal(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text('["owner", "1", "1", "x"]\n')
     (tmp_path / "journal").mkdir(mode=0o700)
@@ -201,6 +203,7 @@ def test_a_link_or_a_file_that_others_may_write_is_no_journal(tmp_path: Path) ->
     assert (tmp_path / "victim").exists()
 
 
+@pytest.mark.promise("another user", "The kit obeys no record or journal that others may have written.")
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file to another user")
 def test_a_journal_of_somebody_else_is_not_obeyed(tmp_path: Path) -> None:
     (tmp_path / "held").mkdir()
@@ -268,6 +271,7 @@ def test_no_session_acquires_what_could_not_be_undone(tmp_path: Path) -> None:
         check_entry("cgroup", "kit-..", tmp_path / "journal" / "...jsonl", CLEANUPS)
 
 
+@pytest.mark.promise("a workload", "What a workload forbids to remove is removed, or named, and sessions go on.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_what_cannot_be_removed_is_named_and_sessions_go_on(tmp_path: Path, die: Callable[..., Path]) -> None:

@@ -104,6 +104,7 @@ def test_one_who_waits_is_served_though_sessions_end_and_begin(
     assert (tmp_path / "served").read_text() == "waiting\n"
 
 
+@pytest.mark.promise("another user", "The machine's lock changes nothing that lies in its way.")
 def test_nothing_that_lies_in_the_way_is_followed_or_changed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("dear")

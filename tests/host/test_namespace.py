@@ -46,6 +46,7 @@ def line(session: "subprocess.Popen[str]", says: str) -> str:
     return session.stdout.readline().strip()
 
 
+@pytest.mark.promise("faults", "A directory that sessions share goes with the last one.")
 def test_a_directory_that_two_sessions_cover_goes_with_the_last(tmp_path: Path) -> None:
     """To remove it would unmount what the other has mounted on it."""
     path = tmp_path / "containerd"
@@ -84,6 +85,7 @@ print(os.listdir(path))
     assert done.stdout == "[]\n", done.stderr
 
 
+@pytest.mark.promise("faults", "Sessions run where the machine mounts `/run`, `/tmp` and homes noexec.")
 def test_programs_run_in_a_directory_that_the_machine_mounts_without(tmp_path: Path) -> None:
     """Debian's initramfs mounts /run so, hardened machines also /tmp and /home."""
     script = """

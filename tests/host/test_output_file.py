@@ -58,6 +58,7 @@ COMMANDS = ("report last -o FILE", "show last --json FILE.json", "export last -o
             "show last --format csv -o FILE", "site DIR")  # fmt: skip
 
 
+@pytest.mark.promise("another user", "The kit writes no report, plot, export or image through a link in its place.")
 @pytest.mark.parametrize("words", COMMANDS)
 def test_no_command_writes_through_a_link(
     words: str, link: Callable[[Path, Path], None], victim: Path, tmp_path: Path, home: Path
@@ -79,6 +80,7 @@ def test_no_command_writes_through_a_link(
     assert not [path for path in place.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.promise("another user", "The kit writes no report, plot, export or image through a link in its place.")
 def test_plots_follow_no_link(link: Callable[[Path, Path], None], victim: Path, tmp_path: Path, home: Path) -> None:
     plots = tmp_path / "plots"
     words = ("report", "last", "--plot-format", "svg", "--plots")
@@ -92,6 +94,7 @@ def test_plots_follow_no_link(link: Callable[[Path, Path], None], victim: Path, 
     assert done.returncode == 2 and "a link; name the directory" in done.stderr
 
 
+@pytest.mark.promise("another user", "The kit writes no report, plot, export or image through a link in its place.")
 def test_an_image_is_saved_through_no_link(link: Callable[[Path, Path], None], victim: Path, tmp_path: Path) -> None:
     rootfs = tmp_path / "rootfs.tar"
     rootfs.write_bytes(bytes(10240))
@@ -102,6 +105,7 @@ def test_an_image_is_saved_through_no_link(link: Callable[[Path, Path], None], v
     assert untouched(victim) and file.stat().st_size > 10240 and not file.is_symlink()
 
 
+@pytest.mark.promise("another user", "The kit writes no report, plot, export or image through a link in its place.")
 def test_a_directory_exchanged_for_a_link_is_refused(victim: Path, tmp_path: Path) -> None:
     """In a race nothing but the descriptor counts."""
     (tmp_path / "link").symlink_to(tmp_path)

@@ -42,6 +42,7 @@ def tree(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.promise("a workload", "Links in a tree, an image or sources lead root to no file of the host.")
 def test_symlinks_are_removed_and_not_followed(tree: Path, outside: Path) -> None:
     (tree / "a/link").symlink_to(outside)
     (tree / "a/b/up").symlink_to("../../../outside/sub/precious")
@@ -118,6 +119,7 @@ def mounts() -> Iterator[list[Path]]:
         run(["umount", point])
 
 
+@pytest.mark.promise("a workload", "Nothing behind a mount that a workload has left is removed.")
 @pytest.mark.machine
 @pytest.mark.parametrize("at", ["a/b", "a", "."])
 def test_never_behind_a_bind_mount_of_the_same_filesystem(
@@ -151,6 +153,7 @@ def test_a_scratch_directory_is_the_users_alone_and_goes_with_what_it_holds(tmp_
     assert not made.exists()
 
 
+@pytest.mark.promise("a workload", "Nothing behind a mount that a workload has left is removed.")
 @pytest.mark.machine
 def test_never_a_file_behind_a_mount(tree: Path, outside: Path, mounts: list[Path]) -> None:
     run(["mount", "--bind", outside / "sub/precious", tree / "a/b/file"])
@@ -174,6 +177,7 @@ while True:
 """
 
 
+@pytest.mark.promise("a workload", "Links in a tree, an image or sources lead root to no file of the host.")
 def test_a_directory_that_becomes_a_symlink_meanwhile(tmp_path: Path, outside: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
@@ -203,6 +207,7 @@ def tarball(path: Path, *names: str, link: tuple[str, str] = ("", "")) -> Path:
     return path
 
 
+@pytest.mark.promise("a workload", "Links in a tree, an image or sources lead root to no file of the host.")
 def test_sources_are_not_unpacked_through_a_symlink_in_the_place_of_the_tree(tmp_path: Path, outside: Path) -> None:
     """As an image has one whose /build is a symlink."""
     (tmp_path / "root").mkdir()
@@ -212,6 +217,7 @@ def test_sources_are_not_unpacked_through_a_symlink_in_the_place_of_the_tree(tmp
     assert (outside / "sub/precious").read_text() == "kept"
 
 
+@pytest.mark.promise("a workload", "Links in a tree, an image or sources lead root to no file of the host.")
 @pytest.mark.parametrize("absolute", [True, False])
 def test_sources_are_not_unpacked_through_a_symlink_in_the_tree(
     tree: Path, tmp_path: Path, outside: Path, absolute: bool
@@ -252,6 +258,7 @@ def backing_root(path: Path) -> BackingRoot:
     return BackingRoot(Backing("dir", path, "directory", "ext4", "", None), None, None)
 
 
+@pytest.mark.promise("a workload", "Nothing behind a mount that a workload has left is removed.")
 @pytest.mark.machine
 def test_what_a_run_left_mounted_in_its_tree_is_unmounted_and_kept(tmp_path: Path, outside: Path) -> None:
     with backing_root(tmp_path).tree() as tree:
@@ -263,6 +270,7 @@ def test_what_a_run_left_mounted_in_its_tree_is_unmounted_and_kept(tmp_path: Pat
     assert (outside / "sub/precious").read_text() == "kept"
 
 
+@pytest.mark.promise("a guest", "A guest fills neither the memory nor the disk of the host.")
 def test_logs_of_a_guest_are_plain_files_with_a_bound(
     tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +300,7 @@ def test_logs_of_a_guest_are_on_its_disk(tmp_path: Path, link: str) -> None:
     assert all(path.read_text() == "the host's" for path in (tmp_path / "host").rglob("session.log"))
 
 
+@pytest.mark.promise("a guest", "A guest fills neither the memory nor the disk of the host.")
 def test_logs_of_a_guest_take_no_more_room_than_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty sparse logs became 640 MiB."""
     logs, target = tmp_path / "disk/data/logs/x", tmp_path / "target"
@@ -314,6 +323,7 @@ def test_logs_of_a_guest_take_no_more_room_than_they_hold(tmp_path: Path, monkey
     assert copy_logs(tmp_path / "disk", "x", target) == 1 and len(list(target.iterdir())) == 40
 
 
+@pytest.mark.promise("a guest", "A guest's disk decides nothing of how the host mounts it.")
 @pytest.mark.machine
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 def test_a_disk_of_a_guest_does_not_say_how_it_is_mounted(

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from kit.core.paths import Paths
 from kit.host.safe_fs import remove_abandoned, scratch
 from kit.session.setup.cleanups import clean_machine
@@ -20,6 +22,7 @@ with scratch(Path(sys.argv[1])) as directory:
 """
 
 
+@pytest.mark.promise("faults", "What a killed kit has left is removed by the next session or by `kit clean`.")
 def test_what_a_killed_kit_was_making_is_removed_once_it_is_dead(tmp_path: Path) -> None:
     images = tmp_path / "cache/images"
     images.mkdir(parents=True)

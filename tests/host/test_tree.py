@@ -57,6 +57,7 @@ def _a_pipe(tree: Path, outside: Path) -> None:
 LINKS = [_a_link_to_the_file, _a_dangling_link, _a_link_to_the_directory]
 
 
+@pytest.mark.promise("a workload", "Links in a tree, an image or sources lead root to no file of the host.")
 @pytest.mark.parametrize("change", [*LINKS, _a_hard_link, _a_pipe, lambda tree, outside: None])
 def test_a_new_file_replaces_nothing_and_follows_no_link(
     tree: Path, outside: Path, change: Callable[[Path, Path], None]
@@ -77,6 +78,7 @@ def test_a_new_file_has_its_mode_whatever_the_umask_is(tree: Path) -> None:
     assert (tree / "sub/new").read_text() == "of the kit" and (tree / "sub/new").stat().st_mode & 0o777 == 0o755
 
 
+@pytest.mark.promise("a workload", "Links in a tree, an image or sources lead root to no file of the host.")
 @pytest.mark.parametrize("change", [*LINKS, _a_pipe])
 def test_a_file_is_read_where_no_link_leads_to_it(
     tree: Path, outside: Path, change: Callable[[Path, Path], None]
@@ -88,6 +90,7 @@ def test_a_file_is_read_where_no_link_leads_to_it(
         pytest.fail(file.read().decode())
 
 
+@pytest.mark.promise("a workload", "Links in a tree, an image or sources lead root to no file of the host.")
 def test_a_directory_is_copied_where_no_link_leads_to_it(tree: Path, outside: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
@@ -103,6 +106,7 @@ def test_a_directory_is_copied_where_no_link_leads_to_it(tree: Path, outside: Pa
     assert not (target / "c").exists()
 
 
+@pytest.mark.promise("a workload", "Links in a tree, an image or sources lead root to no file of the host.")
 @pytest.mark.parametrize("name", ["a", "a/b", "a/b/file"])
 def test_a_copy_follows_no_link_of_its_target(tree: Path, outside: Path, tmp_path: Path, name: str) -> None:
     target = tmp_path / "target"

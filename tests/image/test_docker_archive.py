@@ -78,6 +78,9 @@ def test_the_image_keeps_its_layers_and_loses_its_names(tmp_path: Path) -> None:
     assert sorted(item.name for item in image.rootfs.parent.iterdir()) == ["archive.tar", "image.json", "rootfs.tar"]
 
 
+@pytest.mark.promise(
+    "what others wrote", "Sources, root filesystems and images beyond the bounds are refused, and take no space."
+)
 def test_archives_that_are_damaged_or_hostile_are_one_line_and_leave_nothing(tmp_path: Path) -> None:
     good = layer(("a", "file", "1"))
     bad = [
@@ -93,6 +96,9 @@ def test_archives_that_are_damaged_or_hostile_are_one_line_and_leave_nothing(tmp
     assert list((tmp_path / "cache/images").iterdir()) == []
 
 
+@pytest.mark.promise(
+    "what others wrote", "Sources, root filesystems and images beyond the bounds are refused, and take no space."
+)
 def test_an_archive_that_asks_for_gigabytes_to_be_unpacked_is_refused(tmp_path: Path) -> None:
     plain = save(tmp_path / "x.tar", layer(("a", "file", "1"))).read_bytes()
     for name, form, dictionary in (("1", lzma.FORMAT_XZ, 1 << 30), ("2", lzma.FORMAT_ALONE, 1 << 31)):
@@ -116,6 +122,9 @@ def _with_dictionary(packed: bytes, form: int, size: int) -> bytes:
     return packed[:12] + bytes(header) + packed[12 + len(header) :]
 
 
+@pytest.mark.promise(
+    "what others wrote", "Sources, root filesystems and images beyond the bounds are refused, and take no space."
+)
 def test_holes_of_a_hidden_file_have_an_end_too(tmp_path: Path) -> None:
     subprocess.run(["truncate", "-s", "2G", tmp_path / "a"], check=True)
     (tmp_path / "b").hardlink_to(tmp_path / "a")

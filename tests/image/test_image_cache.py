@@ -133,6 +133,9 @@ def many_devices(top: Path) -> Path:
     return top / "root.tar"
 
 
+@pytest.mark.promise(
+    "what others wrote", "Sources, root filesystems and images beyond the bounds are refused, and take no space."
+)
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
@@ -163,6 +166,9 @@ def test_a_tarball_of_equal_size_and_time_is_another_image(tmp_path: Path) -> No
     assert found[0] != found[1]
 
 
+@pytest.mark.promise(
+    "what others wrote", "Sources, root filesystems and images beyond the bounds are refused, and take no space."
+)
 def test_a_directory_of_holes_takes_no_space(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "bin").mkdir(parents=True)

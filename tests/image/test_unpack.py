@@ -71,6 +71,9 @@ def test_a_tarball_with_device_nodes_becomes_an_image_of_anybody(tmp_path: Path,
             remove(directory / "cache")
 
 
+@pytest.mark.promise(
+    "what others wrote", "Device nodes of images and inputs, and setuid bits of inputs, are not unpacked."
+)
 @pytest.mark.machine
 @pytest.mark.unmeasured
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make device nodes")
@@ -84,6 +87,9 @@ def test_no_device_node_of_an_image_is_unpacked(tmp_path: Path) -> None:
     assert set(found(root.path)) == set(modes)
 
 
+@pytest.mark.promise(
+    "what others wrote", "Device nodes of images and inputs, and setuid bits of inputs, are not unpacked."
+)
 def test_an_input_holds_neither_devices_nor_setuid_programs(tmp_path: Path) -> None:
     digest = repack(archive(tmp_path / "given.tar"), tmp_path / "made.tar", Input("src"))
     assert hashlib.sha256((tmp_path / "made.tar").read_bytes()).hexdigest() == digest

@@ -20,11 +20,14 @@ TRIALS = (
     pytest.param("kill", "kit-probe under a kit", 1, marks=BESIDE_OTHERS),
     pytest.param("full", "ENOSPC of data", 1, marks=BESIDE_OTHERS),
     pytest.param("time", "clock jumps", 1, marks=BESIDE_OTHERS),
+    pytest.param("time", "clock ten years ahead", 1, marks=BESIDE_OTHERS),
+    pytest.param("machine", "umask 000", 1, marks=BESIDE_OTHERS),
     pytest.param("two", "three that wait", 1, marks=BESIDE_OTHERS),
     pytest.param("soak", "sessions", 1, marks=BESIDE_OTHERS),
 )
 
 
+@pytest.mark.promise("faults", "A killed kit loses no run that it has reported, and its session goes on.")
 @pytest.mark.machine
 @pytest.mark.parametrize(("part", "where", "count"), TRIALS)
 def test_a_session_survives(part: str, where: str, count: int, kit_home: Path, tiny: Path) -> None:
@@ -32,7 +35,7 @@ def test_a_session_survives(part: str, where: str, count: int, kit_home: Path, t
     words = [sys.executable, str(ROOT / "benchmarks/faults/faults.py"), part, "--where", where, "--count", str(count)]
     done = subprocess.run(
         [*words, "--home", home, "--image", tiny],
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "survived" in done.stdout.splitlines()[-1]
@@ -47,6 +50,7 @@ sleep 1000.5
 """
 
 
+@pytest.mark.promise("faults", "What a killed kit has left is removed by the next session or by `kit clean`.")
 @pytest.mark.machine
 @pytest.mark.unmeasured(clean=True)
 def test_nothing_of_a_killed_image_build_works_on_or_is_left(kit: Kit, kit_home: Path, tmp_path: Path) -> None:

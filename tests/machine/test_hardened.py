@@ -40,6 +40,7 @@ def tried(script: str, *words: str | Path, runs: Path | str = "", umask: int = 0
     return python_on(ENTER, script, *words, before=[str(runs)], umask=umask, DOCKER_HOST="unix:///run/d.sock")
 
 
+@pytest.mark.promise("faults", "Sessions run where the machine mounts `/run`, `/tmp` and homes noexec.")
 def test_arms_of_every_kind_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kit's own directories lie on such a mount, too: root's session mounts those with programs again."""
     monkeypatch.setenv("KIT_HOME", str(tmp_path))
@@ -71,6 +72,7 @@ def test_the_running_docker_sees_its_own_run_directory(tmp_path: Path, monkeypat
     assert probe_binary(cache).stat().st_mode & 0o777 == 0o755
 
 
+@pytest.mark.promise("another user", "Whatever the umask is, others cannot write to what the kit makes.")
 @pytest.mark.parametrize("umask", [0o000, 0o077], ids=oct)
 def test_the_umask_decides_neither_who_may_write_nor_whom_an_arm_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int

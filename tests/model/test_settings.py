@@ -135,6 +135,7 @@ def refused(says: str) -> None:
     assert not re.search("chown|sudo", error.value.hint), "a hint never asks to trust what another user has written"
 
 
+@pytest.mark.promise("another user", "The kit obeys no settings that others may have written.")
 def test_files_of_others_are_refused(project: Path, tmp_path: Path) -> None:
     path = project / "kit.toml"
     path.write_text("rounds = 3\n")
@@ -149,6 +150,7 @@ def test_files_of_others_are_refused(project: Path, tmp_path: Path) -> None:
     refused("kit.toml: a link")
 
 
+@pytest.mark.promise("another user", "The kit obeys no settings that others may have written.")
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file to another user")
 @pytest.mark.parametrize("name", ["kit.toml", "pyproject.toml"])
 def test_only_files_of_this_user_and_its_directories_are_obeyed(
@@ -173,6 +175,7 @@ def test_only_files_of_this_user_and_its_directories_are_obeyed(
     assert values(find_settings()) == {"rounds": 3}
 
 
+@pytest.mark.promise("another user", "The kit obeys no settings that others may have written.")
 def test_everybodys_directories_have_no_settings(project: Path) -> None:
     """A file in /tmp must not stop, or change, what others measure below it."""
     (project / "kit.toml").write_text("rounds = 3\n")
@@ -181,6 +184,7 @@ def test_everybodys_directories_have_no_settings(project: Path) -> None:
         assert find_settings() == {}
 
 
+@pytest.mark.promise("another user", "The kit obeys no settings that others may have written.")
 def test_a_file_whose_owner_did_not_write_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel shows texts of other processes in files of root's."""
     path = tmp_path / "kit.toml"

@@ -8,6 +8,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from kit.core.codec import encode_json
 from kit.core.sanitize import visible
 from kit.model.session import NotRun
@@ -44,6 +46,7 @@ def test_an_error(kit_compare):
 _SCENARIO = 'name = "mine"\nsummary = "x"\nimage = "smoke"\n[[phases]]\nname = "build"\nrun = ["true"]\n'
 
 
+@pytest.mark.promise("a workload", "No text of a workload acts on a terminal, in a page or in a spreadsheet.")
 def test_no_surface_of_the_plugin_shows_what_acts(tmp_path: Path) -> None:
     first = night(1, 0.1)
     samples = tuple(

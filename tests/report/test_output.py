@@ -68,6 +68,7 @@ class _Active(HTMLParser):
             self.found.append(tag)
 
 
+@pytest.mark.promise("a workload", "No text of a workload acts on a terminal, in a page or in a spreadsheet.")
 @pytest.mark.parametrize("bad", [MARKUP, CONTROL, PATH], ids=["markup", "control", "path"])
 def test_no_text_of_a_session_is_active_in_a_page(bad: str) -> None:
     page = render_html(f"title{bad}", views(bad), [f"head{bad}"])
@@ -78,6 +79,7 @@ def test_no_text_of_a_session_is_active_in_a_page(bad: str) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]", page)
 
 
+@pytest.mark.promise("a workload", "No text of a workload acts on a terminal, in a page or in a spreadsheet.")
 @pytest.mark.parametrize("bad", [MARKUP, CONTROL, PATH], ids=["markup", "control", "path"])
 def test_no_text_of_a_session_is_active_in_a_plot(bad: str) -> None:
     pictures = [picture for item in views(bad) for picture in item.pictures]
@@ -89,6 +91,7 @@ def test_no_text_of_a_session_is_active_in_a_plot(bad: str) -> None:
                 assert not [name for name in element.attrib if name.startswith("on") or "href" in name]
 
 
+@pytest.mark.promise("a workload", "No text of a workload acts on a terminal, in a page or in a spreadsheet.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_browser_runs_nothing_of_a_session(page: Page, tmp_path: Path) -> None:
@@ -164,6 +167,7 @@ SECRETS = (
 )  # fmt: skip
 
 
+@pytest.mark.promise("a workload", "No report, log or command shows a password that the kit recognises.")
 @pytest.mark.parametrize(
     "text",
     ["curl -u me:hunter2 https://x", "curl -sS --user 'me:hunter2' x", "['curl', '-u', 'me:hunter2']",
@@ -177,6 +181,7 @@ def test_a_secret_of_a_programs_own_kind_is_left_out(text: str) -> None:
     assert redact(redact(text)) == redact(text)
 
 
+@pytest.mark.promise("a workload", "No report, log or command shows a password that the kit recognises.")
 @pytest.mark.parametrize("text", SECRETS)
 def test_a_secret_is_left_out(text: str) -> None:
     assert not re.search("hunter|ter2", redact(text))
@@ -269,6 +274,7 @@ def rendered(name: str, session: Session, analysis: Analysis) -> str:
     return render(name, session, analysis)
 
 
+@pytest.mark.promise("a workload", "No report, log or command shows a password that the kit recognises.")
 @pytest.mark.parametrize("name", RENDERED)
 def test_no_report_holds_a_secret(name: str) -> None:
     text = rendered(name, *_secretive())
@@ -276,6 +282,7 @@ def test_no_report_holds_a_secret(name: str) -> None:
     assert text.count("***") or name in ("svg",)
 
 
+@pytest.mark.promise("a workload", "No text of a workload acts on a terminal, in a page or in a spreadsheet.")
 @pytest.mark.parametrize("name", RENDERED)
 def test_nothing_in_a_report_acts_on_a_terminal(name: str) -> None:
     for arms_too in (False, True):
@@ -306,6 +313,7 @@ def test_visible_leaves_ordinary_text_alone() -> None:
     assert visible("50 %\r100 %\x1b[0m\u202e") == "50 %\\x0d100 %\\x1b[0m\\u202e"
 
 
+@pytest.mark.promise("a workload", "No text of a workload acts on a terminal, in a page or in a spreadsheet.")
 def test_a_spreadsheet_takes_no_text_for_a_formula() -> None:
     session = spoiled(ladder_session(), "", arms_too=False)
     said = (Reported("=cmd|' /C calc'!A0", -5.5, "s"), Reported("@SUM(A1)", 1.0, "s"))
@@ -329,6 +337,7 @@ def test_no_reported_figure_takes_a_column_of_the_sheet() -> None:
     assert (row["flush"], row["session"], row["speed"]) == ("0.05", session.id, "180.0")
 
 
+@pytest.mark.promise("a workload", "No report, log or command shows a password that the kit recognises.")
 def test_the_command_line_says_no_secret(kit: Kit, tmp_path: Path) -> None:
     for url in ("postgresql+psycopg://ci:hunter2@127.0.0.1:1/kit", "nosuch://u:hunter2@h/x",
                 "postgresql+psycopg://127.0.0.1:1/kit?password=hunter2"):  # fmt: skip
@@ -342,6 +351,7 @@ def test_the_command_line_says_no_secret(kit: Kit, tmp_path: Path) -> None:
     assert done.returncode == 0 and "hunter2" not in done.stdout and "password=***" in done.stdout
 
 
+@pytest.mark.promise("a workload", "No report, log or command shows a password that the kit recognises.")
 def test_the_sessions_log_holds_no_secret(tmp_path: Path) -> None:
     with _session_log(tmp_path / "session.log"):
         logging.getLogger("kit.command").debug("run: %s", "git clone https://hunter2@github.com/x")
@@ -349,6 +359,7 @@ def test_the_sessions_log_holds_no_secret(tmp_path: Path) -> None:
     assert "hunter2" not in text and "https://***@github.com/x" in text
 
 
+@pytest.mark.promise("another user", "Other users read neither the store, nor what waits for it, nor logs.")
 def test_the_logs_of_a_session_are_its_owners_alone(tmp_path: Path) -> None:
     """The store may be elsewhere; the umask, which arms and pytest inherit, stays as it was."""
     before = os.umask(0o022)
@@ -373,6 +384,7 @@ def test_the_list_of_sessions_moves_no_cursor(kit: Kit, tmp_path: Path) -> None:
         assert "hunter2" not in done.stdout and "x1b" in done.stdout.replace("\\u001b", "\\x1b")
 
 
+@pytest.mark.promise("a workload", "No text of a workload acts on a terminal, in a page or in a spreadsheet.")
 def test_progress_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     sample = replace(ladder_session().samples[-1], error="\x1b[2Jno https://hunter2@h/ \x9b")
     for observer in (Quiet(), Lines()):

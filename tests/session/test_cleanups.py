@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from kit.core.errors import MachineError
 from kit.core.paths import Paths, apart, find_paths, is_run_directory
 from kit.guest.disk import cached_disk
 from kit.host.recovery.recovery import Cleaned
 from kit.host.safe_fs import scratch
+from kit.report.text.progress import Quiet
+from kit.session.execute.session_loop import held_machine
 from kit.session.setup.cleanups import clean_machine
 
 _KILLED = """
@@ -50,6 +54,7 @@ def killed(paths: Paths, tmp_path: Path) -> Callable[[str], None]:
     return run
 
 
+@pytest.mark.promise("faults", "What a killed kit has left is removed by the next session or by `kit clean`.")
 def test_the_run_directory_of_a_shared_worker(paths: Paths, killed: Callable[[str], None]) -> None:
     paths.lock.mkdir(parents=True)
     killed("""
@@ -66,6 +71,27 @@ with held_machine("20260101-000000-aaaa", paths, False, Quiet()):
     assert clean_machine(paths) == Cleaned()
 
 
+@pytest.mark.promise("another user", "The kit uses no run directory that is a link, another user's or open to others.")
+@pytest.mark.parametrize("way", ["link", "owner", "group", "all"])
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a directory to another user")
+def test_a_run_directory_of_others_is_not_used(paths: Paths, tmp_path: Path, way: str) -> None:
+    paths.lock.mkdir(parents=True)
+    (tmp_path / "away").mkdir()
+    paths.run.parent.mkdir()
+    if way == "link":
+        paths.run.symlink_to(tmp_path / "away")
+    else:
+        paths.run.mkdir()
+        os.chown(paths.run, 4321 if way == "owner" else 0, 4321)
+        paths.run.chmod({"owner": 0o755, "group": 0o775, "all": 0o1777}[way])
+    before = paths.run.lstat()
+    reason = {"link": "it is a link", "owner": "it belongs to user 4321"}.get(way, "others may write to it")
+    with pytest.raises(MachineError, match=f"can't use {paths.run}: {reason}"):
+        held_machine("20260101-000000-aaaa", paths, False, Quiet()).__enter__()
+    assert paths.run.lstat().st_mode == before.st_mode and not list(paths.run.iterdir())
+
+
+@pytest.mark.promise("faults", "What a killed kit has left is removed by the next session or by `kit clean`.")
 def test_a_guests_disk_that_was_being_made(paths: Paths, killed: Callable[[str], None]) -> None:
     disks = paths.cache / "guest"
     disks.mkdir(parents=True)
@@ -84,6 +110,7 @@ disk.cached_disk(paths.cache / "guest", "root", "key", fill, 0, print)
     assert not list(disks.iterdir()) and clean_machine(paths) == Cleaned()
 
 
+@pytest.mark.promise("faults", "What a killed kit has left is removed by the next session or by `kit clean`.")
 @pytest.mark.parametrize("what", ["images", "inputs", "kernels", "engines"])
 def test_anything_of_the_cache_that_was_being_made(paths: Paths, killed: Callable[[str], None], what: str) -> None:
     (paths.cache / what).mkdir(parents=True)
@@ -91,6 +118,8 @@ def test_anything_of_the_cache_that_was_being_made(paths: Paths, killed: Callabl
     (paths.cache / what / "whole").mkdir()
     killed(f"""
 from kit.host.safe_fs import scratch
+from kit.report.text.progress import Quiet
+from kit.session.execute.session_loop import held_machine
 with scratch(paths.cache / {what!r}) as made:
     (made / "a/b").mkdir(parents=True)
     die()

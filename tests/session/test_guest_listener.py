@@ -130,6 +130,7 @@ def test_what_a_guest_says_is_kept_and_shown(lease: MachineLease) -> None:
     assert (kept.facts["guest"], kept.facts["kernel"]) == ("User-Mode Linux", "6")
 
 
+@pytest.mark.promise("a guest", "A guest reports runs, facts and logs of its own session alone.")
 def test_a_guest_is_believed_facts_and_arms_that_do_not_run_alone(lease: MachineLease) -> None:
     """120 figures of a session that another had run were stored, by the id in what the guest said."""
     other = replace(SESSION, id="20250101-000000-bbbb", title="theirs", status=DONE)
@@ -148,12 +149,14 @@ def test_a_guest_is_believed_facts_and_arms_that_do_not_run_alone(lease: Machine
     assert lease.store.get(SESSION.id) == replace(found, status="running")
 
 
+@pytest.mark.promise("a guest", "A guest reports runs, facts and logs of its own session alone.")
 @pytest.mark.parametrize("log", ["/etc/shadow", "/kit/data/../../etc/x.log", "x.log", "/kit/data/logs/other/x.log", ""])
 def test_a_log_lies_among_those_of_the_session(lease: MachineLease, log: str) -> None:
     (found,) = lease.listen_to(SampleTaken(replace(LOGGED, log=log)), Done.by(END)).samples
     assert found.log in ("", f"{lease.logs}/{SESSION.id}/x.log")
 
 
+@pytest.mark.promise("a guest", "A guest reports runs, facts and logs of its own session alone.")
 @pytest.mark.parametrize(
     "message",
     [
@@ -173,6 +176,7 @@ def test_what_a_guest_may_not_say_ends_it(lease: MachineLease, message: Message)
     assert kept.arm == "bare" and not kept.flags
 
 
+@pytest.mark.promise("a guest", "A guest fills neither the memory nor the disk of the host.")
 def test_a_guest_does_not_say_runs_without_end(lease: MachineLease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kit.session.wire.claims.MOST_SAMPLES", 3)
     with pytest.raises(UnreadableError, match="more than 3 runs"):
@@ -180,6 +184,7 @@ def test_a_guest_does_not_say_runs_without_end(lease: MachineLease, monkeypatch:
     assert len(lease.store.get(SESSION.id).samples) == 3
 
 
+@pytest.mark.promise("a guest", "A guest fills neither the memory nor the disk of the host.")
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(lease: MachineLease) -> None:
     with pytest.raises(UnreadableError, match="more than 16 MiB in one line"):
         lease.listen("head", "-c", "300M", "/dev/zero")
@@ -196,6 +201,7 @@ def test_an_error_quotes_the_end_of_a_long_console(lease: MachineLease) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
 
 
+@pytest.mark.promise("a guest", "A guest fills neither the memory nor the disk of the host.")
 def test_a_console_keeps_its_ends(tmp_path: Path) -> None:
     path = tmp_path / "console.log"
     path.write_text("of a start before")

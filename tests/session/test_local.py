@@ -12,6 +12,7 @@ from tests.stored import SAMPLE, SESSION
 BEFORE = (PROGRAM.fact("20.10.24", "dockerd"), FILESYSTEM.fact("ext4 on loop", "ext4"))
 
 
+@pytest.mark.promise("faults", "`--resume` mixes in no runs of another version of an engine.")
 @pytest.mark.parametrize(
     ("before", "now"),
     [

@@ -110,6 +110,9 @@ def _unknown(top: Path) -> Path:
     return top / "x.tar"
 
 
+@pytest.mark.promise(
+    "what others wrote", "Sources, root filesystems and images beyond the bounds are refused, and take no space."
+)
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
@@ -131,6 +134,9 @@ def test_a_source_beyond_the_bounds_is_an_error_in_one_line(
     assert (tmp_path / "made").stat().st_size < 1 << 20
 
 
+@pytest.mark.promise(
+    "what others wrote", "Sources, root filesystems and images beyond the bounds are refused, and take no space."
+)
 def test_what_a_tarball_decompresses_to_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kit.image.decompress._LEAST", 1 << 20)
     (tmp_path / "x.tar.gz").write_bytes(gzip.compress(tarball({"y": b""}) + bytes(2 << 20)))

@@ -97,6 +97,7 @@ def test_a_bad_id_that_an_older_kit_has_imported_is_not_found_again(tmp_path: Pa
     assert victim.is_dir()
 
 
+@pytest.mark.promise("a shared store", "`--resume` runs only what this user has begun here, unchanged.")
 def test_an_imported_session_is_not_resumed_whatever_it_says_of_itself(kit: Kit, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/kit.db"
     (tmp_path / "x.json").write_text(dump([replace(STOPPED, imported=False)]))
@@ -117,6 +118,7 @@ def stop(*given: object, **more: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.promise("a shared store", "`--resume` runs only what this user has begun here, unchanged.")
 def test_a_session_that_somebody_has_put_into_the_store_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +138,7 @@ def test_a_session_that_somebody_has_put_into_the_store_is_not_run(
         resume("last", paths(tmp_path), store, Quiet(), StartOptions())
 
 
+@pytest.mark.promise("a shared store", "`--resume` runs only what this user has begun here, unchanged.")
 def test_a_session_that_somebody_has_changed_in_the_store_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +177,7 @@ def test_a_session_that_somebody_has_changed_in_the_store_is_not_run(
         resume("last", paths(tmp_path), store, Quiet(), StartOptions())
 
 
+@pytest.mark.promise("a shared store", "`--resume` runs only what this user has begun here, unchanged.")
 def test_what_is_changed_while_a_session_waits_for_the_machine_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +231,7 @@ def test_a_session_stopped_before_its_first_sample_is_resumed(tmp_path: Path, mo
     assert again == store.get("last") and again.samples == done.samples
 
 
+@pytest.mark.promise("faults", "`--resume` makes the runs that a damaged store had.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_finished_session_of_which_the_store_lost_runs_is_finished_again(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from kit.session.execute.session_loop import _session_log
 
 
+@pytest.mark.promise("faults", "A full or broken disk leaves no half record, and costs a session its log alone.")
 @pytest.mark.parametrize("where", ["/dev/full", "/proc/nosuch"])
 def test_a_full_or_broken_disk_costs_the_log_alone(
     where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -184,6 +184,7 @@ def bomb(head: bytes, unit: bytes, size: int) -> Iterator[bytes]:
     yield packer.flush()
 
 
+@pytest.mark.promise("what others wrote", "A few kilobytes of input take neither gigabytes nor minutes.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_file_that_grows_beyond_the_limit_is_refused_in_bounded_memory(tmp_path: Path) -> None:
@@ -195,6 +196,7 @@ def test_a_file_that_grows_beyond_the_limit_is_refused_in_bounded_memory(tmp_pat
         assert peak < plain + 3 * 32, (start, unit)
 
 
+@pytest.mark.promise("what others wrote", "A few kilobytes of input take neither gigabytes nor minutes.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_many_sessions_are_held_one_at_a_time(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ def left_waiting(data: Path, killed: bool) -> Path:
     return file
 
 
+@pytest.mark.promise("another user", "Other users read neither the store, nor what waits for it, nor logs.")
 @pytest.mark.parametrize("killed", [False, True])
 def test_what_waits_at_the_end_is_delivered_by_the_next_kit_once(tmp_path: Path, killed: bool, kit: Kit) -> None:
     file = left_waiting(tmp_path / "data", killed)

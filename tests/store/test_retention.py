@@ -213,6 +213,7 @@ def test_a_night_removes_sessions_of_its_machine_only(store: Store, paths: Paths
     assert [item.id for item in store.list(ANY)] == ["2026-0059", "elsewhere"]
 
 
+@pytest.mark.promise("faults", "A clock that is wrong by years makes `keep` and `kit prune` remove no more sessions.")
 @pytest.mark.parametrize("jump", [0.0, 31 * DAY, 3650 * DAY, -3650 * DAY])
 @pytest.mark.parametrize("late", [(), (0.5,), (0.5, 1.0, 1.5)])
 def test_a_wrong_clock_removes_no_more_than_a_right_one(store: Store, jump: float, late: tuple[float, ...]) -> None:

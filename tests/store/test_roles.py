@@ -56,6 +56,7 @@ def shared(postgresql: Server, database: str, kit: Kit) -> tuple[str, str, str]:
     return database, *(database.replace(f"//{name}@", f"//{role}@") for role in (writer, reader))  # type: ignore[return-value]
 
 
+@pytest.mark.promise("a shared store", "A writer changes and deletes no stored figure, of its own role either.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_writer_adds_and_can_neither_change_nor_delete(shared: tuple[str, str, str], tmp_path: Path) -> None:
@@ -143,6 +144,7 @@ def published(url: str) -> tuple[object, ...]:
     return tuple(sorted(str(row) for view in views for row in view))
 
 
+@pytest.mark.promise("a shared store", "A writer changes and deletes no stored figure, of its own role either.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 @pytest.mark.parametrize(
@@ -172,6 +174,7 @@ def test_a_writer_changes_nothing_that_another_role_has_published(
     assert published(owner) == before
 
 
+@pytest.mark.promise("a shared store", "A writer changes and deletes no stored figure, of its own role either.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 @pytest.mark.parametrize(
@@ -194,6 +197,7 @@ def test_nothing_is_added_to_what_is_stored_by_the_same_role_either(
     assert published(owner) == before
 
 
+@pytest.mark.promise("a shared store", "Views show no outcome of statistics that the schema does not know.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_outcomes_of_statistics_that_nobody_knows_are_not_shown(shared: tuple[str, str, str], tmp_path: Path) -> None:
@@ -210,6 +214,7 @@ def test_outcomes_of_statistics_that_nobody_knows_are_not_shown(shared: tuple[st
     assert published(owner) == before
 
 
+@pytest.mark.promise("a shared store", "A writer adds nothing to a session of another role.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 @pytest.mark.parametrize(
@@ -238,6 +243,7 @@ def test_views_say_which_role_has_stored_a_session(shared: tuple[str, str, str],
     engine.dispose()
 
 
+@pytest.mark.promise("a shared store", "A writer adds nothing to a session of another role.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_session_of_another_role_is_refused_in_one_line(shared: tuple[str, str, str], tmp_path: Path) -> None:
@@ -248,6 +254,7 @@ def test_a_session_of_another_role_is_refused_in_one_line(shared: tuple[str, str
     assert "CONTEXT" not in found.value.message and "use the role that began the session" in found.value.hint
 
 
+@pytest.mark.promise("a shared store", "`--resume` runs only what this user has begun here, unchanged.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 @pytest.mark.parametrize("fleet", [False, True])
@@ -275,6 +282,7 @@ def test_a_session_that_a_writer_has_planted_is_not_resumed(
     assert done.returncode == 2 and "session planted was not begun here" in done.stderr, done.stderr
 
 
+@pytest.mark.promise("a shared store", "A reader changes nothing.")
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_reader_reads_and_is_refused_in_one_line(shared: tuple[str, str, str], kit: Kit, tmp_path: Path) -> None:

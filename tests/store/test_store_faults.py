@@ -100,6 +100,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+@pytest.mark.promise("another user", "Other users read neither the store, nor what waits for it, nor logs.")
 def test_others_can_not_read_the_store(tmp_path: Path) -> None:
     data = tmp_path / "home" / "data"
     before = os.umask(0)

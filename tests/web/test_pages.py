@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
 import sys
 import threading
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from tests.browser import luminance
 from tests.command_line import Kit
 from tests.nights import entry, ladder_session, night
 from tests.stores import new_store
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -269,6 +272,7 @@ def test_serving_is_for_this_machine_and_for_reading(store: Store, tmp_path: Pat
     assert (tmp_path / "kit.db").stat().st_mtime_ns == before
 
 
+@pytest.mark.promise("another user", "Other users see nothing of `kit serve`.")
 def test_other_users_of_the_machine_see_nothing(store: Store) -> None:
     app = make_app(store, "right")
     for path in ("/", "/?token=wrong", "/?token=", "/?token=²", "/session/2026-0059.csv", "/nosuch"):
@@ -285,6 +289,7 @@ def test_other_users_of_the_machine_see_nothing(store: Store) -> None:
     assert rebound.status_code == 403 and "Set-Cookie" not in rebound.headers
 
 
+@pytest.mark.promise("another user", "Neither the cookie of `kit serve` nor its path alone opens a page.")
 def test_a_server_at_another_port_gets_nothing_that_opens_the_store(store: Store) -> None:
     """Browsers send a cookie to all ports of an address: to those of other users, too."""
     app = make_app(store, "right")
@@ -317,6 +322,7 @@ def test_links_stay_below_the_path(store: Store) -> None:
     assert answer.status_code == 200 and below not in answer.text and 'href="/history?' in answer.text
 
 
+@pytest.mark.promise("another user", "`kit serve` closes silent connections and starts no thread for them.")
 def test_silent_connections_take_no_threads_and_are_closed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "SILENCE", 1)
     serving = server.make_server(make_app(store, "t"), 0)
@@ -338,6 +344,36 @@ def test_silent_connections_take_no_threads_and_are_closed(store: Store, monkeyp
         serving.task_dispatcher.shutdown()
         wasyncore.close_all(serving._map)
         thread.join()
+
+
+@pytest.mark.promise("another user", "`kit serve` accepts at most 500 connections; more wait until one is closed.")
+def test_connections_beyond_the_limit_wait(store: Store) -> None:
+    """Both ends of each connection are this process's: it needs twice as many descriptors."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] < 2000:
+        pytest.skip("needs a hard limit of 2,000 open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 2000), before[1]))
+    serving = server.make_server(make_app(store, "t"), 0)
+    thread = threading.Thread(target=serving.run, daemon=True)
+    thread.start()
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, before)
+        stack.callback(thread.join)
+        stack.callback(wasyncore.close_all, serving._map)
+        stack.callback(serving.task_dispatcher.shutdown)
+        address = ("127.0.0.1", serving.effective_port)
+        silent = [stack.enter_context(socket.create_connection(address)) for _ in range(510)]
+        late = stack.enter_context(socket.create_connection(address))
+        late.sendall(b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer t\r\n\r\n")
+        wait_until(lambda: len(serving._map) >= server.CONNECTIONS)
+        assert len(serving._map) <= 500 + 2  # the server's own socket and its trigger
+        late.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            late.recv(1)
+        for connection in silent[:20]:
+            connection.close()
+        late.settimeout(30)
+        assert late.recv(12) == b"HTTP/1.0 200"
 
 
 def test_no_query_ends_in_a_traceback(tmp_path: Path) -> None:
