@@ -120,6 +120,8 @@ class DockerEngine(PrivateEngine[DockerServer]):
             tree = Path(f"/proc/{running.pid}/root{TREE}")
             if mapped and arm.placement == "bind":
                 NumberMap(running.pid).give(*map(Path, placed))
+            elif mapped and not arm.rootless:  # as Podman makes it, it is the machine's root's
+                NumberMap(running.pid).give(tree)
             sandbox = Sandbox(
                 tree=TREE,
                 inputs=INPUTS,
