@@ -17,6 +17,8 @@ from threading import Lock
 from kit.core.errors import SESSION_LOG, MachineError, RunError
 from kit.host.command import run
 from kit.host.mounts import mount_of
+from kit.host.namespace import covered
+from kit.host.recovery.journal import Journal
 
 #: Numbers of one container: those of an ordinary range.
 RANGE = 1 << 16
@@ -26,6 +28,8 @@ _SUBORDINATE = 1024 * RANGE
 _LOWEST, _HIGHEST = 2_000_486_400, 2_147_352_576
 #: Files with users, groups, and their subordinate numbers (passwd(5), group(5), subuid(5), subgid(5)).
 FILES = tuple(Path("/etc") / name for name in ("passwd", "group", "subuid", "subgid"))
+#: The socket of nscd(8), which answers for all programs what the machine's files say.
+_NAME_CACHE = Path("/run/nscd")
 _MOUNTING = Lock()
 
 
@@ -131,12 +135,14 @@ def _lines(file: Path) -> list[bytes]:
 
 
 @contextmanager
-def known(account: Account, directory: Path) -> Iterator[None]:
+def known(account: Account, directory: Path, journal: Journal) -> Iterator[None]:
     """Let the programs of the session know the account: mount a copy of each file with its line over the machine's, for
     this mount namespace alone. ``directory``: for the copies, new. It stays in the session's directory: other daemons
     mount theirs on them, and each unmounts the last ones. Raises RunError."""
     directory.mkdir()
     with ExitStack() as stack:
+        if _NAME_CACHE.is_dir():
+            stack.enter_context(covered(_NAME_CACHE, journal))
         with _MOUNTING:
             for file, line in account.lines().items():
                 copy = directory / file.name

@@ -54,7 +54,8 @@ class DockerEngine(PrivateEngine[DockerServer]):
         name = self.new_name("d")
         with driver_errors(arm, backing_root):
             if arm.option(USERNS):
-                stack.enter_context(known(self._setting.user.account(), self._setting.run / f"{name}-users"))
+                users = self._setting.run / f"{name}-users"
+                stack.enter_context(known(self._setting.user.account(), users, self._setting.journal))
             inputs = backing_root.inputs
             if arm.rootless and inputs:
                 inputs = stack.enter_context(passable(inputs, self._setting.run / f"{name}-inputs"))

@@ -30,9 +30,9 @@ def namespace_blocker(arm: Arm, root: bool, versioned: bool) -> Blocker | None:
         return Blocker("the kit can't put sources into a tmpfs of other users", "use layer or bind")
     if value == ROOTLESS and (arm.option("cpus") or arm.option("memory")):
         return Blocker("a rootless engine has no control groups to set limits in", "leave out +cpus and +memory")
-    missing = next((file for file in FILES if not file.exists()), None)
+    missing = [str(file) for file in FILES if not file.exists()]
     if missing:
-        return Blocker(f"this machine has no {missing}", f"run sudo touch {' '.join(map(str, FILES))}")
+        return Blocker(f"this machine has no {missing[0]}", f"run sudo touch {' '.join(missing)}")
     program = "rootlesskit" if arm.engine == "docker" else "podman"
     if value == ROOTLESS and (refusal := why_no_user_namespace(program)) != ("", ""):
         return Blocker(*refusal)

@@ -2,7 +2,8 @@
 
 import os
 import socket
-import subprocess
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from kit.core.errors import MachineError, RunError
 from kit.engines import account as module
 from kit.engines.account import RANGE, Account, choose, known
+from kit.host.command import run
 from kit.host.namespace import enter_private_mounts
+from kit.host.recovery.journal import Journal
 
 LOWEST, HIGHEST = module._LOWEST, module._HIGHEST  # what may be chosen
 
@@ -83,23 +86,51 @@ def test_what_is_not_the_socket_of_that_user_is_refused(given: tuple[Account, Pa
     assert not list(ours.iterdir())
 
 
+def in_private_mounts(act: Callable[[], None]) -> None:
+    """Run it in a process with a mount namespace of its own, and an empty /run."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            enter_private_mounts()
+            run(["mount", "-t", "tmpfs", "kit-test", "/run"])
+            act()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 @pytest.mark.machine
 @pytest.mark.unmeasured
 def test_a_file_of_the_machine_may_be_replaced_meanwhile(files: tuple[Path, ...], tmp_path: Path) -> None:
     """useradd(8) renames a new file over the old one: in other mount namespaces the kernel then removes the mount."""
-    child = os.fork()
-    if child == 0:
-        try:
-            enter_private_mounts()
-            account = Account(LOWEST)
-            with known(account, tmp_path / "copies"):
-                assert account.name in files[0].read_text() and "somebody" in files[0].read_text()
-                rename = ["nsenter", f"--target={os.getppid()}", "--mount", "mv", str(tmp_path / "new"), str(files[0])]
-                (tmp_path / "new").write_text("new\n")
-                subprocess.run(rename, check=True)
-                assert files[0].read_text() == "new\n" and account.name in files[1].read_text()
-            assert account.name not in files[1].read_text()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    account, machine = Account(LOWEST), f"--mount=/proc/{os.getpid()}/ns/mnt"
+
+    def act() -> None:
+        with known(account, tmp_path / "copies", Journal(tmp_path / "journal" / "x.jsonl", {})):
+            assert account.name in files[0].read_text() and "somebody" in files[0].read_text()
+            (tmp_path / "new").write_text("new\n")
+            run(["nsenter", machine, "mv", tmp_path / "new", files[0]])
+            assert files[0].read_text() == "new\n" and account.name in files[1].read_text()
+        assert account.name not in files[1].read_text()
+
+    in_private_mounts(act)
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
+def test_a_cache_of_names_does_not_hide_the_user(files: tuple[Path, ...], tmp_path: Path) -> None:
+    """Programs ask nscd(8) first, which sees the machine's files: its socket is hidden from the session's."""
+
+    def act() -> None:
+        cache = Path("/run/nscd/socket")
+        cache.parent.mkdir()
+        cache.touch()
+        with known(Account(LOWEST), tmp_path / "copies", Journal(tmp_path / "journal" / "x.jsonl", {})):
+            assert not cache.exists()
+        assert cache.exists()
+
+    in_private_mounts(act)

@@ -127,9 +127,9 @@ def test_numbers_of_users_are_there_until_the_last_engine_ends(lease: MachineLea
     account, before = lease.setting.user.account(), [file.read_bytes() for file in FILES]
     first, second, third = (ExitStack() for _ in range(3))
     for stack in (first, second):
-        stack.enter_context(known(account, tmp_path / str(id(stack))))
+        stack.enter_context(known(account, tmp_path / str(id(stack)), lease.setting.journal))
     first.close()
-    third.enter_context(known(account, tmp_path / "third"))
+    third.enter_context(known(account, tmp_path / "third", lease.setting.journal))
     second.close()
     for file, text in zip(FILES, before, strict=True):
         line = account.lines()[file].encode() + b"\n"
