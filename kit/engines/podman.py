@@ -183,7 +183,8 @@ class PodmanService(DockerServer):
     def programs(self) -> Sequence[Program]:
         """Return the service's programs. Storage, state and configuration are the session's, never the user's."""
         (self.home.directory / "containers.conf").write_text("\n".join(self._settings()) + "\n")
-        run(self.home.command("mkdir", "-m", "700", self.home.state / "x", self._temporary))
+        self.home.make_below(self.home.state / "x")
+        self.home.make_below(self._temporary)
         (self.home.directory / "storage.conf").write_text("\n".join(self._storage()) + "\n")
         own, limited = "runc" if self.home.root.path else oci_runtime(), self.limited
         found = {"": own, **self.runtimes(own, *(["inherit-limits"] if limited else []))}

@@ -38,7 +38,7 @@ class RootlessDockerd(Dockerd):
     def programs(self) -> Sequence[Program]:
         state = self.home.state
         own = state / "x"
-        run(self.home.command("mkdir", "-m", "700", own))
+        self.home.make_below(own)
         words = [*self.command_line(), "--rootless"]
         kit = ["rootlesskit", f"--state-dir={state / 'k'}", "--copy-up=/run", "sh", "-c", _OWN_RUN, "sh"]
         environment = "env", f"HOME={own}", f"XDG_RUNTIME_DIR={own}"

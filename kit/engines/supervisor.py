@@ -13,7 +13,7 @@ from kit.engines.account import Account
 from kit.engines.root import EngineRoot
 from kit.filesystem.block import unmount
 from kit.host.cgroup.cgroup import Cgroup
-from kit.host.command import Process, spawn, stop
+from kit.host.command import Process, run, spawn, stop
 from kit.host.mounts import mounts_below
 from kit.host.waiting import NotReadyError, wait_for
 
@@ -68,6 +68,13 @@ class DaemonDirs:
     def command(self, *argv: str | Path) -> list[str]:
         """Return a command line that their user runs."""
         return [*(self.user.words() if self.user else ()), *map(str, argv)]
+
+    def make_below(self, path: Path) -> None:
+        """Make a directory in ``data`` or ``state``, as their user."""
+        if self.user:
+            run(self.command("mkdir", "-m", "700", path))
+        else:
+            path.mkdir(mode=0o700)
 
     def make(self) -> None:
         self.directory.mkdir(mode=0o700)
