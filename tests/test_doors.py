@@ -20,8 +20,8 @@ _FILES = ("core/regular.py", "core/trusted.py", "core/private.py", "host/durable
           "host/safe_fs/")  # fmt: skip
 #: Modules that read and write files of the kernel alone: /proc, /sys, /dev.
 _KERNEL = [
-    "cli/streams.py", "engines/fuse_daemon.py", "engines/user_namespace.py", "filesystem/block.py",
-    "filesystem/device.py", "filesystem/loop.py", "filesystem/mounted.py", "filesystem/nfs.py",
+    "cli/streams.py", "engines/account.py", "engines/fuse_daemon.py", "engines/user_namespace.py",
+    "filesystem/block.py", "filesystem/device.py", "filesystem/loop.py", "filesystem/mounted.py", "filesystem/nfs.py",
     "filesystem/nfs_server.py", "guest/cached_probe.py", "host/assumptions.py", "host/cgroup/",
     "host/kernel_part.py", "host/lock.py", "host/machine.py", "host/mounts.py", "host/namespace.py",
     "host/recovery/process_id.py", "host/setting.py", "host/user_namespace.py", "session/guest/console.py",
@@ -141,6 +141,20 @@ def test_one_module_starts_pythons_and_one_sets_the_umask() -> None:
         assert not [text for text in starts(tree) if not re.search(allowed, text)], name
 
 
+def gives(tree: Tree) -> list[str]:
+    """Return what gives a file to another user, or runs a program as one."""
+    calls = [(call.lineno, ast.unparse(call)) for call in tree.nodes(ast.Call)]
+    found = [f"line {line}: {text}" for line, text in calls if re.match(r"(os|shutil)\.[lf]?chown\(", text)]
+    words = [(word.lineno, word.value) for word in tree.nodes(ast.Constant) if isinstance(word.value, str)]
+    return found + [f"line {line}: {text}" for line, text in words if text.startswith(("--reuid", "--regid"))]
+
+
+def test_one_module_has_directories_of_another_user() -> None:
+    """Beside it, a tree of a workload gets an owner: through the door to trees."""
+    allowed = ["engines/account.py", "engines/user_namespace.py", "host/safe_fs/"]
+    assert {name for name, tree in sources() if gives(tree) and not listed(name, allowed)} == set()
+
+
 def printed(tree: Tree) -> list[str]:
     """Return what prints on stderr, or past the stream that makes text safe."""
     found = []
@@ -191,6 +205,9 @@ def test_every_completion_passes_one_function() -> None:
         (starts, "os.umask(0)", True),
         (starts, "run([sys.executable, '-I', program])", False),
         (starts, "run(python_module('pip'))", False),
+        (gives, "os.chown(path, user, user)", True),
+        (gives, "words = ['setpriv', f'--reuid={user}']", True),
+        (gives, "run(['chown', tree])", False),
         (printed, "click.echo(text, err=True)", True),
         (printed, "print(error)", True),
         (printed, "sys.stderr.write(text)", True),

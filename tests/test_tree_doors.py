@@ -14,6 +14,7 @@ ROOT = Path(kit.__file__).parent
 _IN_TREES = ("engines", "guest", "image", "session")
 #: Modules that write by path, how often, and why no other user or workload could have put a symlink there.
 _OWN_PLACES = {
+    "engines/account.py": (2, "the session's run directory"),
     "engines/builds/building.py": (3, "the base's context; this one's, before the sources are in it"),
     "engines/builds/buildkitd.py": (1, "the daemon's directory"),
     "engines/builds/dockerfile.py": (1, "runs in the build"),
@@ -30,7 +31,6 @@ _OWN_PLACES = {
     "engines/podman.py": (2, "the daemon's directory"),
     "engines/registry.py": (2, "the registry's directory"),
     "engines/supervisor.py": (1, "the daemon's directory"),
-    "engines/user_namespace.py": (1, "the session's run directory"),
     "guest/disk.py": (1, "a scratch directory of the cache"),
     "guest/kernel_cache.py": (1, "a scratch directory of the cache"),
     "guest/python.py": (3, "a scratch directory of the cache"),

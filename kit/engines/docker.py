@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kit.engines.account import known
 from kit.engines.backing_root import BackingRoot, unpack_tree
 from kit.engines.container import (
     ContainerSpec,
@@ -30,7 +31,7 @@ from kit.engines.plain_runtime import VARIABLE
 from kit.engines.rootless import RootlessDockerd, passable
 from kit.engines.sandbox import Sandbox
 from kit.engines.supervisor import DaemonDirs
-from kit.engines.user_namespace import NumberMap, guarded_for, mapped_numbers, remap_words
+from kit.engines.user_namespace import NumberMap, guarded_for, remap_words
 from kit.filesystem.thin_pool import thin_pool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.image.layout import CONTROL, INPUTS, TREE
@@ -53,7 +54,8 @@ class DockerEngine(PrivateEngine[DockerServer]):
         name = self.new_name("d")
         with driver_errors(arm, backing_root):
             if arm.option(USERNS):
-                stack.enter_context(mapped_numbers(self._setting.run / f"{name}-numbers"))
+                users = self._setting.run / f"{name}-users"
+                stack.enter_context(known(self._setting.user.account(), users, self._setting.journal))
             inputs = backing_root.inputs
             if arm.rootless and inputs:
                 inputs = stack.enter_context(passable(inputs, self._setting.run / f"{name}-inputs"))
@@ -70,8 +72,8 @@ class DockerEngine(PrivateEngine[DockerServer]):
 
     def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
         options = (*driver_of(arm).storage_options, *self._pool(stack, arm, backing_root, name))
-        home = self.home(backing_root, name, arm.driver)
-        words = (*self.daemon_words(home), *remap_words(arm))
+        home = self.home(backing_root, name, arm.driver, arm.rootless)
+        words = (*self.daemon_words(home), *remap_words(arm, self._setting.user))
         kind = RootlessDockerd if arm.rootless else Dockerd
         return kind(arm.driver, home, options, words, self.version("dockerd"))
 
@@ -103,8 +105,9 @@ class DockerEngine(PrivateEngine[DockerServer]):
                 mounts = {str(source): (target, "rw") for source, target in own.items()}
             if runtime := daemon.runtime_name(arm.option(RUNTIME), arm.plain_root):
                 options["runtime"] = runtime
-            mounts |= _tree_mount(stack, arm, backing_root, daemon)
-            mapped, run = bool(arm.option(USERNS)), guarded_for(self._setting.run, arm)
+            placed = _tree_mount(stack, arm, backing_root, daemon)
+            mounts |= placed
+            mapped, run = bool(arm.option(USERNS)), guarded_for(self._setting, arm)
             control = stack.enter_context(control_directory(run / name, self._setting.probe, shared=mapped))
             spec = ContainerSpec(
                 backing_root.needed_image.tag, daemon.host, arm, control, daemon.inputs, mounts,
@@ -116,7 +119,9 @@ class DockerEngine(PrivateEngine[DockerServer]):
             running = start_container(stack, spec, daemon.alive)
             check_features(arm, running.pid)
             tree = Path(f"/proc/{running.pid}/root{TREE}")
-            if mapped:
+            if mapped and arm.placement == "bind":
+                NumberMap(running.pid).give(*map(Path, placed))
+            elif mapped and not arm.rootless:  # as Podman makes it, it is the machine's root's
                 NumberMap(running.pid).give(tree)
             sandbox = Sandbox(
                 tree=TREE,
@@ -129,7 +134,7 @@ class DockerEngine(PrivateEngine[DockerServer]):
                 env=backing_root.env,
                 layered=arm.placement == "layer",
                 own=(Path(f"/proc/{running.pid}/root"),) if arm.own_filesystem else (),
-                engine=partial(_show_socket, daemon, control, mapped),
+                engine=partial(_show_socket, daemon, control, mapped and not arm.rootless),
                 daemons=move_daemon(running.pid, Cgroup.named(daemon.home.cgroup), serving, daemon.home.data)
                 if root
                 else None,
@@ -151,7 +156,7 @@ class DockerEngine(PrivateEngine[DockerServer]):
 
 def _show_socket(daemon: DockerServer, control: Control, mapped: bool) -> str:
     """Make a second name for the daemon's socket, in the directory that the arm sees. ``mapped``: for other users than
-    root, as that directory is guarded."""
+    the daemon's, as that directory is guarded."""
     if mapped:
         daemon.socket.chmod(0o666)
     os.link(daemon.socket, control.path / DOCKER)

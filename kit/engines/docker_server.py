@@ -31,13 +31,14 @@ def requested_name(runtime: str, plain: bool) -> str:
 
 class DockerServer(ABC):
     """``options``: of the storage driver. ``client`` exists while the daemon runs. ``inputs``: where the daemon finds
-    the session's."""
+    the session's. ``served``: its socket. ``socket``: the name of that by which this process and arms reach it, in a
+    directory in which its user can exchange nothing."""
 
     def __init__(self, driver: str, home: DaemonDirs, options: Sequence[str] = ()) -> None:
         self.driver = driver
         self.home = home
         self.options = options
-        self.socket = home.directory / "s"
+        self.served, self.socket = home.state / "s", home.directory / "s"
         self.host = f"unix://{self.socket}"
         self.client: Any = None  # docker.DockerClient
         self.supervisor = Supervisor(home, driver)
@@ -56,6 +57,8 @@ class DockerServer(ABC):
         """Start the daemon and wait until it serves. Raises RunError with the log's message; stop it then too."""
         self.home.make()
         self.supervisor.start(self.programs())
+        if self.home.user:
+            self.home.user.hand_over(self.served, self.socket)
         self.client = _connect(self.host, self.alive)
 
     def load(self, image: Image) -> None:

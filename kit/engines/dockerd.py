@@ -49,28 +49,28 @@ class Dockerd(DockerServer):
     def programs(self) -> Sequence[Program]:
         *before, containerd = containerd_programs(self.home, find_driver("docker", self.driver))
         words = [*self.command_line(), f"--containerd={containerd.socket}"]
-        return *before, containerd, Program("dockerd", words, self.socket)
+        return *before, containerd, Program("dockerd", words, self.served)
 
     def command_line(self) -> list[str]:
         """Write the settings; return the command line of a dockerd that starts its own containerd."""
         driver = find_driver("docker", self.driver)
-        directory = self.home.directory
-        config = directory / "dockerd.json"
+        state = self.home.state
+        config = self.home.directory / "dockerd.json"
         # Do not read the user's /etc/docker/daemon.json.
         settings: dict[str, object] = {
             "features": {"containerd-snapshotter": driver is not None and driver.image_store}
         }
         if self._has_key:
-            settings["deprecated-key-path"] = str(directory / "key.json")
+            settings["deprecated-key-path"] = str(state / "key.json")
         config.write_text(json.dumps(settings))
         return [
             *log_words(self._most_log),
             "dockerd",
             f"--config-file={config}",
             f"--data-root={self.home.data}",
-            f"--exec-root={directory / 'exec'}",
-            f"--host={self.host}",
-            f"--pidfile={directory / 'pid'}",
+            f"--exec-root={state / 'exec'}",
+            f"--host=unix://{self.served}",
+            f"--pidfile={state / 'pid'}",
             f"--storage-driver={self.driver}",
             *(f"--add-runtime={name}={program}" for name, program in self.runtimes("runc").items()),
             "--exec-opt=native.cgroupdriver=cgroupfs",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from kit.engines.account import SessionUser
 from kit.engines.backing_root import BackingRoot
 from kit.engines.sandbox import Sandbox
 from kit.host.machine import Host
@@ -41,6 +42,7 @@ class EngineConfig:
     lifted: bool = False  # the cache is mounted noexec, outside the session's mount namespace
     within: int = 0  # a process of the container that the engine's programs run in; 0: none
     network: Path | None = None  # the session's own network namespace; None: the machine's
+    user: SessionUser = field(default_factory=SessionUser)  # of user namespaces
 
     @property
     def label(self) -> str:

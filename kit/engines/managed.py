@@ -176,13 +176,14 @@ class PrivateEngine(ABC, Generic[D]):
     @abstractmethod
     def sandbox(self, arm: Arm, backing_root: BackingRoot) -> AbstractContextManager[Sandbox]: ...
 
-    def home(self, backing_root: BackingRoot, name: str, driver: str) -> DaemonDirs:
+    def home(self, backing_root: BackingRoot, name: str, driver: str, rootless: bool = False) -> DaemonDirs:
         """Return a daemon's directories. An engine root sees the session's directory, the backing filesystem and the
         inputs."""
         setting = self._setting
         shared = tuple(path for path in (setting.run, backing_root.backing.path, backing_root.inputs) if path)
         data = backing_root.backing.path / f"{name}-{driver}"
-        return DaemonDirs(data, setting.run / name, f"{setting.cgroup}/{name}", self._root, shared)
+        user = setting.user.account() if rootless else None
+        return DaemonDirs(data, setting.run / name, f"{setting.cgroup}/{name}", self._root, shared, user)
 
     def new_name(self, kind: str = "") -> str:
         """Return a unique name, short because paths of sockets are limited."""

@@ -6,20 +6,19 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
 from kit.core.errors import MachineError
 from kit.core.private import user_name
+from kit.engines.account import RANGE
 from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import DockerServer, requested_name
 from kit.engines.engine import Blocker
 from kit.engines.oci_runtime import oci_runtime, runtime_blocker
-from kit.engines.rootless import user_words
 from kit.engines.supervisor import DaemonDirs, Program
-from kit.engines.user_namespace import RANGE, USER, namespace_blocker
+from kit.engines.user_namespace import namespace_blocker
 from kit.host import safe_fs
 from kit.host.command import require, run
 from kit.host.machine import Host
@@ -72,18 +71,20 @@ class PodmanEngine(DockerEngine):
             return super().start_daemon(stack, arm, backing_root)
 
     def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
-        home = self.home(backing_root, name, f"podman-{arm.driver}")
+        home = self.home(backing_root, name, f"podman-{arm.driver}", arm.rootless)
         kind = RootlessPodman if arm.rootless else PodmanService
+        mapped = self._setting.user.account().name if arm.option(USERNS) == "auto" else ""
         return kind(
-            arm.driver, home, arm.feature_words, (PARTIAL, "") in arm.options, arm.option(USERNS) == "auto",
-            arm.option(RUNTIME), arm.plain_root,
+            arm.driver, home, arm.feature_words, (PARTIAL, "") in arm.options, mapped, arm.option(RUNTIME),
+            arm.plain_root,
         )  # fmt: skip
 
 
 class PodmanService(DockerServer):
     """``options``: mount options of its overlay. ``partial``: it pulls only the missing files of a layer, where the
-    layer's format permits that. ``mapped``: each container has users of its own (podman-run(1), --userns=auto).
-    ``runtime``: the OCI runtime of all its containers; '' is runc, or crun. ``plain``: it enters a plain directory."""
+    layer's format permits that. ``mapped``: the user whose subordinate users each container gets for itself
+    (podman-run(1), --userns=auto), or ''. ``runtime``: the OCI runtime of all its containers; '' is runc, or crun.
+    ``plain``: it enters a plain directory."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class PodmanService(DockerServer):
         home: DaemonDirs,
         options: Sequence[str],
         partial: bool = False,
-        mapped: bool = False,
+        mapped: str = "",
         runtime: str = "",
         plain: bool = False,
     ) -> None:
@@ -114,8 +115,8 @@ class PodmanService(DockerServer):
 
     def load(self, image: Image) -> None:
         super().load(image)
-        for copy in self._temporary.glob("api_load.tar*"):  # Podman 4 leaves one for each import
-            copy.unlink()
+        # Podman 4 leaves a copy of each import.
+        run(self.home.command("find", self._temporary, "-maxdepth", "1", "-name", "api_load.tar*", "-delete"))
 
     def clear_build_cache(self) -> None:
         """Remove the directories of cache mounts: no command of Podman's or Buildah's does."""
@@ -140,7 +141,7 @@ class PodmanService(DockerServer):
 
     def _end_pause(self) -> None:
         """End the process that keeps the user namespace of rootless Podman."""
-        pause = self.home.directory / "t/pause.pid"
+        pause = self.home.state / "t/pause.pid"
         if pause.exists():
             with suppress(ProcessLookupError):
                 os.kill(int(pause.read_text()), signal.SIGKILL)
@@ -149,12 +150,12 @@ class PodmanService(DockerServer):
     def client_words(self) -> list[str]:
         """Return the command line of podman, up to its subcommand."""
         # Rootless, the configuration's graphroot would leave the database in the user's own storage.
-        own = [f"--root={self.home.data}", f"--runroot={self.home.directory / 'r'}"] if self.rootless else []
+        own = [f"--root={self.home.data}", f"--runroot={self.home.state / 'r'}"] if self.rootless else []
         return [
             *self.environment_words(),
             "podman",
             *own,
-            f"--tmpdir={self.home.directory / 't'}",
+            f"--tmpdir={self.home.state / 't'}",
             "--cgroup-manager=cgroupfs",
             "--events-backend=none",
         ]
@@ -171,9 +172,9 @@ class PodmanService(DockerServer):
             "env",
             f"CONTAINERS_CONF={self.home.directory / 'containers.conf'}",
             f"CONTAINERS_STORAGE_CONF={self.home.directory / 'storage.conf'}",
-            f"XDG_RUNTIME_DIR={self.home.directory / 'x'}",
+            f"XDG_RUNTIME_DIR={self.home.state / 'x'}",
             f"TMPDIR={self._temporary}",  # else /var/tmp
-            *([f"HOME={self.home.directory / 'x'}"] if self.rootless else []),
+            *([f"HOME={self.home.state / 'x'}"] if self.rootless else []),
         ]
 
     def runtime_name(self, runtime: str, plain: bool) -> str:
@@ -182,8 +183,8 @@ class PodmanService(DockerServer):
     def programs(self) -> Sequence[Program]:
         """Return the service's programs. Storage, state and configuration are the session's, never the user's."""
         (self.home.directory / "containers.conf").write_text("\n".join(self._settings()) + "\n")
-        (self.home.directory / "x").mkdir(mode=0o700)
-        self._temporary.mkdir()
+        self.home.make_below(self.home.state / "x")
+        self.home.make_below(self._temporary)
         (self.home.directory / "storage.conf").write_text("\n".join(self._storage()) + "\n")
         own, limited = "runc" if self.home.root.path else oci_runtime(), self.limited
         found = {"": own, **self.runtimes(own, *(["inherit-limits"] if limited else []))}
@@ -194,13 +195,16 @@ class PodmanService(DockerServer):
             "system",
             "service",
             "--time=0",
-            self.host,
+            f"unix://{self.served}",
         ]
-        return [Program("podman", words, Path(self.socket))]
+        # With userns=auto it sizes a container's range by the file etc/group of its current directory, which in / is
+        # the machine's (containers/storage, userns.go).
+        elsewhere = "sh", "-c", 'cd "$0" && exec "$@"', str(self.home.state)
+        return [Program("podman", [*elsewhere, *words], self.served)]
 
     def _settings(self) -> Iterator[str]:
         """Yield the lines of containers.conf(5)."""
-        yield from ("[network]", f'network_config_dir = "{self.home.directory / "n"}"')  # else a directory in /etc
+        yield from ("[network]", f'network_config_dir = "{self.home.state / "n"}"')  # else a directory in /etc
         if self._mapped:
             yield from ("[containers]", 'userns = "auto"')
         if self.rootless:  # else in /dev/shm, which the user's own Podman shares: only root's sessions have their own
@@ -210,9 +214,9 @@ class PodmanService(DockerServer):
         """Yield the lines of containers-storage.conf(5)."""
         driver = "overlay" if self.driver == "fuse-overlayfs" else self.driver
         yield from ("[storage]", f'driver = "{driver}"', f'graphroot = "{self.home.data}"')
-        yield from (f'runroot = "{self.home.directory / "r"}"', "[storage.options]")
+        yield from (f'runroot = "{self.home.state / "r"}"', "[storage.options]")
         if self._mapped:
-            yield from (f'root-auto-userns-user = "{USER}"', f"auto-userns-min-size = {RANGE}")
+            yield from (f'root-auto-userns-user = "{self._mapped}"', f"auto-userns-min-size = {RANGE}")
         if self._partial:
             yield 'pull_options = {enable_partial_images = "true"}'
         yield "[storage.options.overlay]"
@@ -232,10 +236,6 @@ class RootlessPodman(PodmanService):
     @property
     def python(self) -> str:
         return "/usr/bin/python3"  # the kit's own may lie in a home of root's
-
-    def programs(self) -> Sequence[Program]:
-        (service,) = super().programs()
-        return [replace(service, argv=[*user_words(self.home), *service.argv])]
 
 
 def _may_raise_limits() -> bool:

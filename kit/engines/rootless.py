@@ -1,5 +1,6 @@
 """Rootless engines of a session of root's: an unprivileged user runs the daemon in a user namespace of its own
-(docs.docker.com/engine/security/rootless). What it makes on the backing filesystem is that user's, or its numbers'."""
+(docs.docker.com/engine/security/rootless). What it makes on the backing filesystem is that user's, or its numbers'.
+Root only passes its settings and takes its socket: in that user's directories it opens nothing by path."""
 
 from __future__ import annotations
 
@@ -8,22 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kit.engines.dockerd import Dockerd
-from kit.engines.supervisor import DaemonDirs, Program
-from kit.engines.user_namespace import account
+from kit.engines.supervisor import Program
 from kit.host.command import run
 
 #: Run in the namespace before the daemon, which makes these directories of its own (moby, contrib/dockerd-rootless.sh).
 _OWN_RUN = 'rm -f /run/docker /run/containerd /run/xtables.lock; exec "$@"'
-
-
-def user_words(home: DaemonDirs) -> list[str]:
-    """Give the directories of a daemon to the unprivileged user. Return the words before a program that it runs."""
-    user = account()
-    own = home.directory / "x"
-    own.mkdir(mode=0o700, exist_ok=True)
-    for path in (home.data, home.directory, *home.data.iterdir(), *home.directory.iterdir()):
-        user.give(path)
-    return [*user.words(), "env", f"HOME={own}", f"XDG_RUNTIME_DIR={own}"]
 
 
 @contextmanager
@@ -46,7 +36,10 @@ class RootlessDockerd(Dockerd):
     so the namespace shares the machine's."""
 
     def programs(self) -> Sequence[Program]:
-        directory = self.home.directory
+        state = self.home.state
+        own = state / "x"
+        self.home.make_below(own)
         words = [*self.command_line(), "--rootless"]
-        kit = ["rootlesskit", f"--state-dir={directory / 'k'}", "--copy-up=/run", "sh", "-c", _OWN_RUN, "sh"]
-        return [Program("dockerd", [*user_words(self.home), *kit, *words], self.socket)]
+        kit = ["rootlesskit", f"--state-dir={state / 'k'}", "--copy-up=/run", "sh", "-c", _OWN_RUN, "sh"]
+        environment = "env", f"HOME={own}", f"XDG_RUNTIME_DIR={own}"
+        return [Program("dockerd", [*environment, *kit, *words], self.served)]

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kit.core.errors import SESSION_LOG, RunError
+from kit.engines.account import Account
 from kit.engines.root import EngineRoot
 from kit.filesystem.block import unmount
 from kit.host.cgroup.cgroup import Cgroup
-from kit.host.command import Process, spawn, stop
+from kit.host.command import Process, run, spawn, stop
 from kit.host.mounts import mounts_below
 from kit.host.waiting import NotReadyError, wait_for
 
@@ -37,13 +38,21 @@ class Program:
 @dataclass(frozen=True)
 class DaemonDirs:
     """The directories of a private daemon: ``data`` on the backing filesystem, ``directory`` a short path for sockets,
-    settings and log. ``root``: the engine root of its programs. ``shared``: the host's directories that they see."""
+    settings and log. ``root``: the engine root of its programs. ``shared``: the host's directories that they see.
+    ``user``: as whom they run; None for this process's. Then ``data`` and ``state`` are that user's, and no others."""
 
     data: Path
     directory: Path
     cgroup: str
     root: EngineRoot = field(default_factory=EngineRoot)
     shared: Sequence[Path] = ()
+    user: Account | None = None
+
+    @property
+    def state(self) -> Path:
+        """Return the directory in which its programs make sockets and other files. That of another user lies beside
+        root's: rootless Podman opens it, and all above it, to everybody."""
+        return self.directory.with_name(f"{self.directory.name}u") if self.user else self.directory
 
     @property
     def container_cgroup(self) -> str:
@@ -56,9 +65,25 @@ class DaemonDirs:
         noexec, which only root can change."""
         return self.directory if os.geteuid() == 0 else self.data
 
+    def command(self, *argv: str | Path) -> list[str]:
+        """Return a command line that their user runs."""
+        return [*(self.user.words() if self.user else ()), *map(str, argv)]
+
+    def make_below(self, path: Path) -> None:
+        """Make a directory in ``data`` or ``state``, as their user."""
+        if self.user:
+            run(self.command("mkdir", "-m", "700", path))
+        else:
+            path.mkdir(mode=0o700)
+
     def make(self) -> None:
         self.directory.mkdir(mode=0o700)
-        self.data.mkdir(parents=True)
+        if self.user:
+            self.user.admit(self.directory)
+            self.user.make_directory(self.state)
+            self.user.make_directory(self.data)
+        else:
+            self.data.mkdir(parents=True)
 
     def clear(self) -> None:
         """End what is left in its control groups, and unmount what is left in its directories."""
@@ -84,7 +109,7 @@ class Supervisor:
             root = os.geteuid() == 0
             with self._log.open("ab") as output:
                 self._processes[program.name] = spawn(
-                    [*(_NO_MODULES if root else ()), *self.inside(program.argv)],
+                    [*(_NO_MODULES if root else ()), *self.inside(self._home.command(*program.argv))],
                     output=output,
                     cgroup_procs=Cgroup.named(self._home.cgroup).create().procs if root else (),
                 )

@@ -20,9 +20,9 @@ from docker.errors import DockerException
 
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
+from kit.engines.account import FILES, known
 from kit.engines.installed import version_of
 from kit.engines.oci_runtime import RUNTIMES
-from kit.engines.user_namespace import USER, mapped_numbers
 from kit.filesystem import BackingOptions
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import run, spawn, which
@@ -102,7 +102,9 @@ def test_copies_that_change_the_root_they_share_fail(provision: Provision) -> No
 @pytest.mark.maps_users
 @pytest.mark.parametrize("text", ["bind:overlay2+userns=remap", "bind:overlay2+userns=rootless",
                                   "layer:podman/overlay+userns=auto", "bind:podman/vfs+userns=rootless"])  # fmt: skip
-def test_root_in_a_user_namespace_is_another_user_outside(provision: Provision, text: str, tmp_path: Path) -> None:
+def test_root_in_a_user_namespace_is_another_user_outside(
+    provision: Provision, lease: MachineLease, text: str, tmp_path: Path
+) -> None:
     """It owns the sources that the kit puts into its tree, and reads the inputs."""
     arm = parse_arm(text)
     if blocked := provision.ready(arm):
@@ -113,7 +115,8 @@ def test_root_in_a_user_namespace_is_another_user_outside(provision: Provision, 
         assert sh(sandbox, "stat -c %u:%g . dir dir/a.sh")[1].split() == ["0:0"] * 3
         assert sh(sandbox, f"cat {sandbox.inputs}/given")[1] == "an input"
         outside = int(sh(sandbox, "cat /proc/self/uid_map")[1].split()[1])
-        assert outside == pwd.getpwnam("nobody").pw_uid or 2_000_000_000 <= outside < 2_100_000_000
+        account = lease.setting.user.account()
+        assert outside in account.numbers and pwd.getpwuid(account.number).pw_name == account.name
 
 
 @pytest.mark.maps_users
@@ -121,16 +124,18 @@ def test_numbers_of_users_are_there_until_the_last_engine_ends(lease: MachineLea
     """Engines start and end in any order; each mounts a file on that of the one before."""
     if not Path("/etc/subuid").exists():
         pytest.skip("needs /etc/subuid")
-    before = Path("/etc/subuid").read_text()
+    account, before = lease.setting.user.account(), [file.read_bytes() for file in FILES]
     first, second, third = (ExitStack() for _ in range(3))
     for stack in (first, second):
-        stack.enter_context(mapped_numbers(tmp_path / str(id(stack))))
+        stack.enter_context(known(account, tmp_path / str(id(stack)), lease.setting.journal))
     first.close()
-    third.enter_context(mapped_numbers(tmp_path / "third"))
+    third.enter_context(known(account, tmp_path / "third", lease.setting.journal))
     second.close()
-    assert Path("/etc/subuid").read_text() == f"{USER}:2000000000:67108864\n"
+    for file, text in zip(FILES, before, strict=True):
+        line = account.lines()[file].encode() + b"\n"
+        assert file.read_bytes() == line + text.removeprefix(line)  # engines of other tests may run
     third.close()
-    assert Path("/etc/subuid").read_text() == before
+    assert [file.read_bytes() for file in FILES] == before
 
 
 @pytest.mark.parametrize("text", ["layer:overlay2+runtime=runsc", "layer:podman/overlay+runtime=runsc"])
