@@ -165,7 +165,7 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
 
 def _write_reports(night: Night, output: Path, json_file: str) -> None:
     for item in _FILES:
-        write(str(output / item.file), item.render(night), in_real=True)
+        write(str(output / item.file), item.render(night))
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
         append_output(Path(step), find(NIGHT, "summary").render(night))

@@ -207,12 +207,12 @@ def check_writable(path: str | None) -> None:
             raise UsageError(f"{path} can't be written", "name a file in a directory that you may write to")
 
 
-def write(path: str, text: str, in_real: bool = False) -> None:
-    """Write a report; ``-`` is stdout. ``in_real``: refuse a link in the place of its directory. Raises UsageError."""
+def write(path: str, text: str) -> None:
+    """Write a report; ``-`` is stdout. Raises UsageError."""
     if path == "-":
         click.echo(text, nl=False)
         return
     try:
-        write_output(Path(path), text, in_real)
+        write_output(Path(path), text)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", "name a file in a directory that you may write to") from None

@@ -80,7 +80,7 @@ def _write_plots(views: list[SessionView], directory: Path, formats: list[str]) 
             for form in formats:
                 path = directory / f"{picture.identifier}.{form}"
                 content = to_png(picture.file()) if form == "png" else picture.file()
-                write_output(path, content, in_real=True)
+                write_output(path, content)
                 click.echo(str(path))
     except OSError as error:
         raise UsageError(said_by_system(error), "name a directory that you may write to") from None

@@ -78,6 +78,25 @@ def open_trusted(path: Path) -> int:
         return way.opened()
 
 
+def sudo_caller() -> tuple[int, ...]:
+    """Return the user behind sudo, whose words root obeys; () without sudo."""
+    caller = os.environ.get("SUDO_UID", "")
+    return (int(caller),) if caller.isdecimal() else ()
+
+
+def open_chosen(path: Path, make: bool = False) -> int:
+    """Return a descriptor of a directory that this user names and that may belong to anybody. Followed are links of
+    root, of this user and of sudo's caller alone: another's would lead root where it does not mean to write. ``make``:
+    make the missing directories. Raises OSError."""
+    with _Way() as way:
+        try:
+            if not _walk(way, path, make, sudo_caller(), links_alone=True):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        except _ReplaceableError as error:
+            raise PermissionError(errno.EPERM, f"the link {error}", str(path)) from None
+        return way.opened()
+
+
 def check_place(directory: Path) -> None:
     """Check that no other user has put, or can put, a directory in a place that the kit trusts. Changes nothing. Raises
     MachineError."""
@@ -111,13 +130,15 @@ def open_believed(path: Path, owners: Collection[int] = ()) -> IO[bytes]:
         raise UsageError(f"{path} is not obeyed: {error}", fix) from None
 
 
-def _walk(way: _Way, path: Path, make: bool = False, owners: Collection[int] = ()) -> bool:
+def _walk(way: _Way, path: Path, make: bool = False, owners: Collection[int] = (), links_alone: bool = False) -> bool:
     """Go to a directory, or up to the first that is missing or that this user may not look into; return whether it is
-    there. ``make``: make the missing ones. Raises _ReplaceableError, OSError."""
+    there. ``make``: make the missing ones. ``links_alone``: directories may be anybody's. Raises _ReplaceableError,
+    OSError."""
     trusted = {0, os.geteuid(), *owners}
     pending, links = [*reversed(path.absolute().parts[1:])], 0
     while True:
-        _check(way.path(), os.fstat(way.here), way.here, trusted)
+        if not links_alone:
+            _check(way.path(), os.fstat(way.here), way.here, trusted)
         if not pending:
             return True
         name = pending.pop()

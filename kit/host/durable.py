@@ -27,12 +27,12 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def replacing(path: Path, mode: int, in_real: bool = False) -> Iterator[IO[bytes]]:
-    """Yield a new file beside ``path`` that takes its name at the end of the block, with that mode. ``in_real``: refuse
-    a link in the place of its directory. Raises OSError."""
+def replacing(path: Path, mode: int, beside: int | None = None) -> Iterator[IO[bytes]]:
+    """Yield a new file beside ``path`` that takes its name at the end of the block, with that mode. ``beside``: a
+    descriptor of its directory, instead of the path's. Raises OSError."""
     new = f".new-{secrets.token_hex(8)}"
-    only = os.O_NOFOLLOW if in_real else 0
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | only)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    directory = os.open(path.parent if beside is None else ".", flags, dir_fd=beside)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with open(os.open(new, flags, 0o600, dir_fd=directory), "wb") as file:

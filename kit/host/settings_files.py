@@ -10,7 +10,7 @@ from pathlib import Path
 from kit.core.errors import UsageError
 from kit.core.paths import config_file
 from kit.core.regular import decode_text, read_text
-from kit.core.trusted import open_believed
+from kit.core.trusted import open_believed, sudo_caller
 from kit.host.mounts import read_mounts
 from kit.model.settings import ConfigEntry, merged, read_settings
 
@@ -78,8 +78,7 @@ def _has(path: Path, table: str) -> bool:
 def _read(path: Path, table: str) -> tuple[ConfigEntry, ...]:
     """Return the settings of a file that this user, root or the caller of sudo has written: settings name programs.
     Raises UsageError."""
-    caller = os.environ.get("SUDO_UID", "")
-    owners = (int(caller),) if caller.isdecimal() else ()
+    owners = sudo_caller()
     try:
         with open_believed(path, owners) as file:
             _check_filesystem(path, os.fstat(file.fileno()).st_dev, {0, os.geteuid(), *owners})

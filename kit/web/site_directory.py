@@ -69,7 +69,7 @@ def begin_site(directory: Path, before: SiteList, files: Collection[str]) -> Non
 def put_file(directory: Path, file: str, text: str) -> None:
     """Write a file beside and rename it: a reader finds the old one or the new one, and no link is followed. Raises
     OSError."""
-    write_output(directory / file, text, in_real=True)
+    write_output(directory / file, text)
 
 
 def close_site(directory: Path, before: SiteList, made: SiteList) -> None:

@@ -255,6 +255,9 @@ class Listener(Quiet):
         self.lines.append(text)
 
 
+@pytest.mark.promise(
+    "a shared store", "`kit bisect` and suites go on from sessions alone that this user has begun here, unchanged."
+)
 @pytest.mark.parametrize("how", ["database", "export"])
 def test_a_session_of_another_writer_is_no_step_and_no_file_that_it_names_is_read(
     repository: Path, machine: Simulated, tmp_path: Path, how: str
@@ -274,6 +277,9 @@ def test_a_session_of_another_writer_is_no_step_and_no_file_that_it_names_is_rea
     assert any("measured again: session planted-6 was not begun here" in line for line in listener.lines) == expected
 
 
+@pytest.mark.promise(
+    "a shared store", "`kit bisect` and suites go on from sessions alone that this user has begun here, unchanged."
+)
 def test_a_step_that_others_have_changed_in_the_store_does_not_count(
     repository: Path, machine: Simulated, tmp_path: Path
 ) -> None:
@@ -294,6 +300,7 @@ def test_a_step_that_others_have_changed_in_the_store_does_not_count(
     assert any(f"session {steps[one]} is not what was begun here" in line for line in listener.lines)
 
 
+@pytest.mark.promise("a shared store", "No stored session names a program that is run.")
 def test_no_program_of_a_stored_fact_is_run_but_those_of_engines(
     repository: Path, machine: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,16 +107,50 @@ def test_an_image_is_saved_through_no_link(link: Callable[[Path, Path], None], v
 
 @pytest.mark.promise("another user", "The kit writes no report, plot, export or image through a link in its place.")
 def test_a_directory_exchanged_for_a_link_is_refused(victim: Path, tmp_path: Path) -> None:
-    """In a race nothing but the descriptor counts."""
     (tmp_path / "link").symlink_to(tmp_path)
-    with pytest.raises(OSError, match="directory"):
-        write_output(tmp_path / "link/victim", "x", in_real=True)
     with pytest.raises(NotADirectoryError, match="a link"):
         make_output_directory(tmp_path / "link")
     with pytest.raises(OSError, match="symbolic"):
         (tmp_path / "step").symlink_to(victim)
         append_output(tmp_path / "step", "x")
     assert untouched(victim)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a link of another user's")
+@pytest.mark.promise("another user", "Nothing is written where another user's link leads, wherever it is on the path.")
+@pytest.mark.parametrize("words", [*COMMANDS, "report last --plots DIR"])
+def test_no_command_writes_where_the_link_of_another_user_leads(words: str, tmp_path: Path, home: Path) -> None:
+    target, place = tmp_path / "target", tmp_path / "place"
+    (target / "below").mkdir(parents=True)
+    place.mkdir()
+    place.chmod(0o777)
+    (place / "link").symlink_to(target)
+    os.lchown(place / "link", 4321, 4321)
+    for directory in ("link", "link/below", "link/new"):
+        named = words.replace("FILE", f"{place / directory}/out").replace("DIR", f"{place / directory}/site").split()
+        if "link/new" in named[-1] and "DIR" not in words:
+            continue  # the commands make no directory of a file
+        done = in_fork(*named, KIT_HOME=str(home))
+        assert done.returncode == 2 and f"the link {place}/link belongs to" in done.stderr, done.stderr
+    assert [path.name for path in target.rglob("*")] == ["below"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes links of others")
+def test_links_of_root_of_this_user_and_of_sudos_caller_are_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "real").mkdir()
+    for name, owner in (("own", 0), ("caller", 4321)):
+        (tmp_path / name).symlink_to("real")
+        os.lchown(tmp_path / name, owner, owner)
+    monkeypatch.setenv("SUDO_UID", "4321")
+    for name in ("own", "caller"):
+        write_output(tmp_path / name / "file", name)
+        make_output_directory(tmp_path / name / "deep/er")
+        assert (tmp_path / "real/file").read_text() == name
+    monkeypatch.delenv("SUDO_UID")
+    with pytest.raises(PermissionError, match="belongs to"):
+        append_output(tmp_path / "caller/file", "x")
 
 
 def test_the_old_file_stays_until_the_new_one_is_whole(victim: Path) -> None:

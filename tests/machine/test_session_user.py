@@ -65,6 +65,9 @@ def of_root_below_others(*tops: Path) -> list[Path]:
     return found
 
 
+@pytest.mark.promise(
+    "another user", "No process of `nobody` reaches a rootless arm, and no process of such an arm leads root anywhere."
+)
 @pytest.mark.parametrize("text", ARMS)
 def test_nobody_reaches_nothing_and_the_sessions_user_nothing_of_roots(
     provision: Provision, lease: MachineLease, text: str, tmp_path: Path
