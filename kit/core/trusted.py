@@ -91,6 +91,7 @@ def open_chosen(path: Path, make: bool = False) -> int:
     with _Way() as way:
         try:
             if not _walk(way, path, make, sudo_caller(), links_alone=True):
+                path.stat()  # says whether it is missing or may not be looked into
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         except _ReplaceableError as error:
             raise PermissionError(errno.EPERM, f"the link {error}", str(path)) from None

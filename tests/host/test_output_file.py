@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.core.errors import KitError
+from kit.cli.options import check_writable
+from kit.core.errors import KitError, UsageError
 from kit.host.output_file import append_output, make_output_directory, new_output, write_output
 from kit.image.image import Image
 from kit.image.save import save_image
@@ -128,6 +129,9 @@ def test_no_command_writes_where_the_link_of_another_user_leads(words: str, tmp_
     os.lchown(place / "link", 4321, 4321)
     for directory in ("link", "link/below", "link/new"):
         named = words.replace("FILE", f"{place / directory}/out").replace("DIR", f"{place / directory}/site").split()
+        if directory == "link" and "DIR" not in words:  # as known before hours of measuring
+            with pytest.raises(UsageError, match="belongs to"):
+                check_writable(str(place / "link/out"))
         if "link/new" in named[-1] and "DIR" not in words:
             continue  # the commands make no directory of a file
         done = in_fork(*named, KIT_HOME=str(home))
@@ -197,3 +201,15 @@ def test_a_pipe_of_somebody_elses_is_refused(tmp_path: Path) -> None:
         write_output(tmp_path / "pipe", "secret")
     assert os.read(reader, 10) == b""
     os.close(reader)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: becomes another user")
+def test_a_directory_that_may_not_be_looked_into_is_not_called_missing(tmp_path: Path) -> None:
+    (tmp_path / "closed/in").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o700)
+    os.seteuid(4321)
+    try:
+        with pytest.raises(PermissionError):
+            write_output(tmp_path / "closed/in/file", "x")
+    finally:
+        os.seteuid(0)
