@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,8 +12,7 @@ import click
 from kit.cli.completion import complete_arms, complete_metrics
 from kit.cli.streams import complain
 from kit.core.errors import UsageError
-from kit.core.trusted import open_chosen
-from kit.host.output_file import write_output
+from kit.host.output_file import check_output, write_output
 from kit.report.renderer import SESSION, Renderer, find, names, offered
 
 if TYPE_CHECKING:
@@ -201,16 +199,9 @@ def the_store(url: str, read_only: bool = False, patient: bool = False) -> Store
 
 
 def check_writable(path: str | None) -> None:
-    """Check before hours of measuring that files are writable, as ``write`` will open them. Raises UsageError."""
-    if not path or path == "-":
-        return
-    file, reason = Path(path).absolute(), ""
-    try:
-        os.close(open_chosen(file.parent))
-    except OSError as error:
-        reason = f": {error.strerror}"
-    if reason or not os.access(file.parent, os.W_OK) or file.is_dir():
-        raise UsageError(f"{path} can't be written{reason}", "name a file in a directory that you may write to")
+    """Check before hours of measuring that ``write`` can write there. Raises UsageError."""
+    if path and path != "-":
+        check_output(Path(path))
 
 
 def write(path: str, text: str) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from kit.core.errors import UsageError
 from kit.core.private import users_umask
 from kit.core.trusted import open_chosen
 from kit.host.durable import replacing
@@ -34,6 +35,17 @@ def write_output(path: Path, content: str | bytes) -> None:
     """Write a file as ``new_output`` does. Raises OSError."""
     with new_output(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def check_output(path: Path) -> None:
+    """Check before hours of measuring that a file can be written as ``write_output`` will. Raises UsageError."""
+    reason = ""
+    try:
+        os.close(open_chosen(path.absolute().parent))
+    except OSError as error:
+        reason = f": {error.strerror}"
+    if reason or not os.access(path.absolute().parent, os.W_OK) or path.is_dir():
+        raise UsageError(f"{path} can't be written{reason}", "name a file in a directory that you may write to")
 
 
 def append_output(path: Path, text: str) -> None:

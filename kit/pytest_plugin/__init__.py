@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.model.options import OPTIONS, SHARED, Option
-from kit.pytest_plugin.runner import RUNNER, SessionRunner, refuse_xdist
+from kit.pytest_plugin.runner import RUNNER, SessionRunner, refuse_unwritable, refuse_xdist
 
 if TYPE_CHECKING:
     from kit.pytest_plugin.compare import Result
@@ -83,6 +83,7 @@ def _words(item: Option) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[RUNNER] = SessionRunner(config)
+    refuse_unwritable(config)
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
     if config.getoption("kit_arms"):

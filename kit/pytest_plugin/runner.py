@@ -133,6 +133,19 @@ def refuse_xdist(config: pytest.Config) -> None:
         raise pytest.UsageError("kit: benchmarks must not share a machine with other tests: run without -n / xdist")
 
 
+def refuse_unwritable(config: pytest.Config) -> None:
+    """Refuse a file of --kit-json that can't be written, before hours of measuring. Raises pytest.UsageError."""
+    name = config.getoption("kit_json")
+    if not name:
+        return
+    from kit.host.output_file import check_output
+
+    try:
+        check_output(Path(name))
+    except KitError as error:
+        raise pytest.UsageError(f"--kit-json: {error}") from None
+
+
 def _observer(config: pytest.Config) -> Any:
     """Return progress through pytest's own terminal, past its capture."""
     from kit.report.text.progress import Lines

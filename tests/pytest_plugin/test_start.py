@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 #: What a session needs, and whatever takes long to import.
 HEAVY = (
     "numpy", "scipy", "sqlalchemy", "docker", "testcontainers", "jinja2", "rich", "click", "cloup", "msgspec",
@@ -22,7 +24,7 @@ def pytest_unconfigure(config):
 """
 
 
-def pytest_prints(directory: Path, *words: str) -> str:
+def pytest_prints(directory: Path, *words: str, code: int = 0) -> str:
     """Return the output of a pytest with no plugin but the kit's."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "kit.pytest_plugin", "-p", "no:cacheprovider", *words],
@@ -31,8 +33,8 @@ def pytest_prints(directory: Path, *words: str) -> str:
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 def test_a_run_without_sessions_imports_nothing_heavy(tmp_path: Path) -> None:
@@ -48,3 +50,10 @@ def test_the_fixture_and_the_options_are_listed_all_the_same(tmp_path: Path) -> 
     said = pytest_prints(tmp_path, "--help")
     assert "--kit-arms" in said and "--kit-rounds" in said
     assert "kit_compare" in pytest_prints(tmp_path, "--fixtures")
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_tests(tmp_path: Path) -> None:
+    (tmp_path / "test_plain.py").write_text("def test_plain(): pass\n")
+    text = pytest_prints(tmp_path, "--kit-json", "missing/out.json", code=pytest.ExitCode.USAGE_ERROR)
+    assert "--kit-json: missing/out.json can't be written: No such file or directory" in text
+    assert "fix: name a file" in text and "passed" not in text
