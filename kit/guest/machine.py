@@ -76,6 +76,9 @@ class Machine(Protocol):
     def check(self) -> None:
         """Raises MachineError or UsageError if it can't run here."""
 
+    def warning(self) -> str:
+        """Return what may go wrong in it on this machine, and the fix; '' for nothing."""
+
     def cores(self, host: int) -> int:
         """Return its number of CPUs when the host has ``host`` of them."""
 

@@ -50,6 +50,9 @@ class Qemu:
     def check(self) -> None:
         self._tools.root("qemu")
 
+    def warning(self) -> str:
+        return ""
+
     def cores(self, host: int) -> int:
         return host
 

@@ -18,6 +18,11 @@ from kit.host.machine import cpu_flags
 from kit.model.fact import ACCELERATOR, GUEST, Fact
 
 _PROGRAM = Path("usr/bin/linux.uml")
+#: How many mappings a process may have. User-Mode Linux maps a page of its process where no neighbour lies beside it in
+#: the guest's memory as well; a process that needs more hangs in a page fault that never ends, or is killed.
+MAPPINGS = Path("/proc/sys/vm/max_map_count")
+#: As Fedora and Ubuntu set it: 4 GiB of single pages.
+_ENOUGH = 1 << 20
 
 
 class UserModeLinux:
@@ -36,6 +41,9 @@ class UserModeLinux:
 
         if self._kernel.path:
             check_registers(self._kernel.path, cpu_flags())
+
+    def warning(self) -> str:
+        return few_mappings(int(MAPPINGS.read_text()))
 
     def cores(self, host: int) -> int:
         return 1
@@ -77,6 +85,17 @@ class UserModeLinux:
 
     def accelerated(self) -> bool:
         return False
+
+
+def few_mappings(limit: int) -> str:
+    """Return why large processes of a guest may hang here, and the fix; '' with enough mappings."""
+    if limit >= _ENOUGH:
+        return ""
+    size = limit * os.sysconf("SC_PAGE_SIZE") >> 20
+    return (
+        f"a program of more than {size} MiB may hang or be killed in this guest: vm.max_map_count is {limit}; "
+        f"fix: sudo sysctl -w vm.max_map_count={_ENOUGH}"
+    )
 
 
 def check_registers(kernel: Path, flags: Collection[str]) -> None:

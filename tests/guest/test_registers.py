@@ -1,4 +1,4 @@
-"""A User-Mode Linux whose buffer is too small for this CPU is refused before it dies."""
+"""A User-Mode Linux on a machine that is too small for it: refused before it dies, or a warning before it hangs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import MachineError
-from kit.guest.uml import check_registers
+from kit.guest.uml import MAPPINGS, check_registers, few_mappings
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,11 @@ def test_a_kernel_that_would_die_is_refused(release: str, flags: set[str], dies:
     with pytest.raises(MachineError) as caught:
         check_registers(kernel, flags)
     assert release in caught.value.message and "kit kernel build" in caught.value.hint
+
+
+def test_few_mappings_are_named_with_their_fix() -> None:
+    """65,530 is Linux' default. A process of 256 MiB, whose pages lay apart, hung in a page fault."""
+    assert "more than 255 MiB may hang" in few_mappings(65_530)
+    command = few_mappings(65_530).partition("fix: sudo sysctl -w ")[2]
+    name, _, value = command.partition("=")
+    assert Path("/proc/sys", *name.split(".")) == MAPPINGS and not few_mappings(int(value))

@@ -43,6 +43,8 @@ def visit(
     with interruptible():
         machine = with_kernel(machine, session, context.prepared.plan.arms, Tools(lease.paths.cache, tell))
     machine.check()
+    if warning := machine.warning():
+        tell(warning)
     with ExitStack() as stack:
         directory = lease.paths.state / "guest"
         stack.enter_context(lease.setting.journal.directory(directory, 0o700))
