@@ -34,6 +34,17 @@ def test_a_machine_replaces_its_earlier_row(tmp_path: Path) -> None:
     assert len(read_table(path)) == 3
 
 
+def test_what_ran_with_an_earlier_commit_stays_and_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "machines.json"
+    path.write_text("[]")
+    tests = Run('`make test ARGS="-e unit"`', PASSED, 30)
+    record(replace(machine("Debian 13", PASSED), kit="0.7.0, abc"), path)
+    for _ in range(2):
+        record(replace(machine("Debian 13"), kit="0.7.0, def", runs=(tests,)), path)
+    (row,) = read_table(path)
+    assert row.runs == (Run("`make compare`, of abc", PASSED, 3), tests) and row.kit.endswith("def")
+
+
 def test_a_machine_on_which_something_failed_is_in_the_table_alone() -> None:
     machines = [machine("Debian 12", PASSED), machine("Debian 13", PASSED, "no arm ran | fix: x")]
     assert machines_line(machines).startswith("It has run on Debian 12 (")

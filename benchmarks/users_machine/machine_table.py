@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 TABLE = Path(__file__).with_name("machines.json")
@@ -42,11 +42,26 @@ def read_table(path: Path = TABLE) -> list[Machine]:
 
 
 def record(machine: Machine, path: Path = TABLE) -> None:
-    """Write a machine into the table, in place of an earlier one of the same name and kind."""
+    """Write a machine into the table, in place of an earlier one of the same name and kind. What ran on that one and
+    not on this one stays, and names its commit."""
     machines = {(row.name, row.how): row for row in read_table(path)}
-    machines[machine.name, machine.how] = machine
+    earlier = machines.get((machine.name, machine.how))
+    tried = {_words(run) for run in machine.runs}
+    runs = [_of(run, earlier.kit) for run in earlier.runs if _words(run) not in tried] if earlier else []
+    machines[machine.name, machine.how] = replace(machine, runs=(*runs, *machine.runs))
     text = json.dumps([asdict(row) for row in machines.values()], indent=1, ensure_ascii=False)
     path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def _words(run: Run) -> str:
+    """Return a run's command without its arguments."""
+    return run.command.strip("`").partition(" ARGS=")[0].partition("`")[0]
+
+
+def _of(run: Run, kit: str) -> Run:
+    """Return a run that names the commit of the kit."""
+    commit = f", of {kit.split()[-1]}"
+    return run if ", of " in run.command else replace(run, command=run.command + commit)
 
 
 def machines_table(machines: list[Machine]) -> str:

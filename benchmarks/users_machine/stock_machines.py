@@ -2,12 +2,13 @@
 
     PYTHONPATH=. python benchmarks/users_machine/stock_machines.py bookworm trixie unstable --record
 
-As root, with mmdebstrap, qemu-system-x86 and qemu-utils; hours a machine, since QEMU emulates it: --compare and --test
-shorten. --uml boots the same disk under User-Mode Linux, with slirp4netns and in an hour: the kernel is the one of
-tests/users_machine, in place of the distribution's. Each release is a disk with Debian's standard system, its kernel
-and initramfs, Docker and nothing of the kit. The guest gets this checkout's last commit as a clone, and the mirrors and
-certificates that this machine uses. Then ``make compare``, ``kit doctor`` and ``make test`` run in it, and links,
-mounts, packet filters and Docker's networks are compared before and after. Prints the table; --record writes it into
+As root, with mmdebstrap, qemu-system-x86 and qemu-utils; hours a machine, since QEMU emulates it: --compare, --test
+and --only shorten. --uml boots the same disk under User-Mode Linux, with slirp4netns and in an hour: the kernel is the
+one of tests/users_machine, in place of the distribution's. Each release is a disk with Debian's standard system, its
+kernel and initramfs, Docker and nothing of the kit. The guest gets this checkout's last commit as a clone, and the
+mirrors and certificates that this machine uses. Then ``make compare``, ``kit doctor`` and ``make test`` run in it, and
+links, mounts, packet filters and Docker's networks are compared before and after. Prints the table; --record writes it
+into
 machines.json (then: docs/generate.py).
 ``here`` as a release is this machine. ``--table`` prints what is recorded. Exit code 1: something failed.
 """
@@ -92,7 +93,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("releases", nargs="*", choices=RELEASES, default="trixie")
     parser.add_argument("--compare", default="", help="ARGS of make compare", metavar="ARGS")
-    parser.add_argument("--test", default="-e unit", help="ARGS of make test; empty: leave it out", metavar="ARGS")
+    parser.add_argument("--test", default="-e unit", help="ARGS of make test", metavar="ARGS")
+    parser.add_argument("--only", default="compare,doctor,test", help="which commands", metavar="NAME,…")
     parser.add_argument("--installed", default="", help="packages that the disk has already", metavar="NAME …")
     parser.add_argument("--memory", default="5G", help="memory of the machine")
     parser.add_argument("--cache", type=Path, default=ROOT / "build/users_machine", help="where disks are kept")
@@ -158,7 +160,7 @@ def _commands(options: argparse.Namespace) -> dict[str, str]:
         "doctor": 'sudo env PATH="$PATH" kit doctor',
         "test": f"make test{_args(options.test)}",
     }
-    return commands if options.test else {name: commands[name] for name in ("compare", "doctor")}
+    return {name: commands[name] for name in options.only.split(",")}
 
 
 def _kit() -> str:
