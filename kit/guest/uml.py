@@ -14,14 +14,13 @@ from pathlib import Path
 from kit.core.errors import MachineError
 from kit.guest.kernel import OWN, release_of
 from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
-from kit.host.machine import cpu_flags
+from kit.host.machine import cpu_flags, most_mappings
 from kit.model.fact import ACCELERATOR, GUEST, Fact
 
 _PROGRAM = Path("usr/bin/linux.uml")
-#: How many mappings a process may have. User-Mode Linux maps a page of its process where no neighbour lies beside it in
-#: the guest's memory as well; a process that needs more hangs in a page fault that never ends, or is killed.
-MAPPINGS = Path("/proc/sys/vm/max_map_count")
-#: As Fedora and Ubuntu set it: 4 GiB of single pages.
+#: User-Mode Linux maps a page of its process by itself where no neighbour lies beside it in the guest's memory as well.
+#: A process that needs more mappings than the host allows hangs in a page fault that never ends, or is killed.
+#: Fedora and Ubuntu set this: 4 GiB of single pages.
 _ENOUGH = 1 << 20
 
 
@@ -43,7 +42,7 @@ class UserModeLinux:
             check_registers(self._kernel.path, cpu_flags())
 
     def warning(self) -> str:
-        return few_mappings(int(MAPPINGS.read_text()))
+        return few_mappings(most_mappings())
 
     def cores(self, host: int) -> int:
         return 1

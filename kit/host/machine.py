@@ -62,6 +62,11 @@ def cpu_flags() -> frozenset[str]:
     return frozenset(_cpuinfo("flags").split())
 
 
+def most_mappings() -> int:
+    """Return how many mappings of memory a process may have."""
+    return int(_read("/proc/sys/vm/max_map_count"))
+
+
 def _cpuinfo(key: str) -> str:
     for line in _read("/proc/cpuinfo").splitlines():
         name, _, value = line.partition(":")

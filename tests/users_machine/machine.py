@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.guest.uml import MAPPINGS, few_mappings
+from kit.guest.uml import few_mappings
+from kit.host.machine import most_mappings
 from kit.image.recipe import together
 from tests.users_machine.root import USER
 
@@ -138,7 +139,7 @@ def booted(
 ) -> Iterator[UsersMachine]:
     """Boot from the disk ``root``. ``changes``: a file that keeps what is written to it, for the next boot as well.
     ``disks``: others, read-only. ``words``: for the kernel. ``before``: the words before its command line."""
-    assert not (warning := few_mappings(int(MAPPINGS.read_text()))), warning
+    assert not (warning := few_mappings(most_mappings())), warning
     ours, theirs = socket.socketpair()
     with tempfile.TemporaryDirectory(prefix="um-", dir="/tmp") as directory:  # a short path: it has a socket
         console = Path(directory) / "console"
