@@ -18,6 +18,7 @@ from typing import Any
 
 from kit.guest.uml import few_mappings
 from kit.host.machine import most_mappings
+from kit.host.waiting import wait_for
 from kit.image.recipe import together
 from tests.users_machine.root import USER
 
@@ -109,8 +110,14 @@ class UsersMachine:
         self._answer(_BOOT_SECONDS)
 
     def power_off(self) -> None:
+        if self._process.poll() is not None:
+            return
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
+        stubs = [Path("/proc", child) for child in children.split()]
         self._process.kill()
         self._process.wait()
+        # They hold the lock of its disk until they have ended, and the next boot wants it.
+        wait_for(lambda: not any(stub.exists() for stub in stubs), lambda: "", 60)
 
     def _answer(self, seconds: float) -> dict[str, Any]:
         end = time.monotonic() + seconds
