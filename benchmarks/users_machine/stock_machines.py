@@ -40,9 +40,10 @@ from tests.users_machine.root import make_root, say
 ROOT = Path(__file__).parents[2]
 HERE = "here"
 RELEASES = ("bookworm", "trixie", "unstable", HERE)
-#: More than Debian's standard system: what a cloud image has, and what somebody has who cloned the kit.
+#: More than Debian's standard system: what a cloud image has, and what somebody has who cloned the kit. The standard
+#: system of unstable has no mount(8); an installer adds it, and without it systemd mounts no /tmp.
 PACKAGES = (
-    "linux-image-amd64", "initramfs-tools", "unattended-upgrades", "curl", "git", "make", "python3",
+    "linux-image-amd64", "initramfs-tools", "mount", "unattended-upgrades", "curl", "git", "make", "python3",
 )  # fmt: skip
 #: Prints one line of JSON: what the machine is.
 FACTS = """
