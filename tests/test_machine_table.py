@@ -48,6 +48,9 @@ def test_what_ran_with_an_earlier_commit_stays_and_names_it(tmp_path: Path) -> N
 def test_a_machine_on_which_something_failed_is_in_the_table_alone() -> None:
     machines = [machine("Debian 12", PASSED), machine("Debian 13", PASSED, "no arm ran | fix: x")]
     assert machines_line(machines).startswith("It has run on Debian 12 (")
+    names = ("Debian GNU/Linux 13.8", "Fedora 43", "Debian GNU/Linux 12.15", "Debian GNU/Linux 13.8")
+    line = machines_line([machine(name, PASSED) for name in names])
+    assert line.startswith("It has run on Debian 12.15, 13.8 and Fedora 43 (")
     assert "| Debian 13, QEMU | `make compare` | no arm ran \\| fix: x | 3 |" in machines_table(machines)
 
 

@@ -74,8 +74,13 @@ def machines_table(machines: list[Machine]) -> str:
 
 def machines_line(machines: list[Machine]) -> str:
     """Return README's line: the machines on which every command passed."""
-    names = list(dict.fromkeys(machine.name for machine in machines if machine.passed))
-    return f"It has run on {' and '.join(names)} ([what ran on which machine](docs/reference/machine.md))."
+    names = sorted({machine.name.replace(" GNU/Linux", "") for machine in machines if machine.passed})
+    words = [
+        name.removeprefix(f"{before.split()[0]} ") if before else name
+        for before, name in zip(["", *names], names, strict=False)
+    ]
+    listed = " and ".join([*filter(None, [", ".join(words[:-1])]), *words[-1:]])
+    return f"It has run on {listed} ([what ran on which machine](docs/reference/machine.md))."
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
