@@ -8,9 +8,8 @@ one of tests/users_machine, in place of the distribution's. Each release is a di
 kernel and initramfs, Docker and nothing of the kit. The guest gets this checkout's last commit as a clone, and the
 mirrors and certificates that this machine uses. Then ``make compare``, ``kit doctor`` and ``make test`` run in it, and
 links, mounts, packet filters and Docker's networks are compared before and after. Prints the table; --record writes it
-into
-machines.json (then: docs/generate.py).
-``here`` as a release is this machine. ``--table`` prints what is recorded. Exit code 1: something failed.
+into machines.json (then: docs/generate.py). ``here`` as a release is this machine.
+``--table`` prints what is recorded. Exit code 1: something failed.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ from tests.users_machine.root import make_root, say
 ROOT = Path(__file__).parents[2]
 HERE = "here"
 RELEASES = ("bookworm", "trixie", "unstable", HERE)
+COMMANDS = ("compare", "doctor", "test")
 #: More than Debian's standard system: what a cloud image has, and what somebody has who cloned the kit. The standard
 #: system of unstable has no mount(8); an installer adds it, and without it systemd mounts no /tmp.
 PACKAGES = (
@@ -95,7 +95,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("releases", nargs="*", choices=RELEASES, default="trixie")
     parser.add_argument("--compare", default="", help="ARGS of make compare", metavar="ARGS")
     parser.add_argument("--test", default="-e unit", help="ARGS of make test", metavar="ARGS")
-    parser.add_argument("--only", default="compare,doctor,test", help="which commands", metavar="NAME,…")
+    parser.add_argument("--only", nargs="+", choices=COMMANDS, default=COMMANDS, help="which commands")
     parser.add_argument("--installed", default="", help="packages that the disk has already", metavar="NAME …")
     parser.add_argument("--memory", default="5G", help="memory of the machine")
     parser.add_argument("--cache", type=Path, default=ROOT / "build/users_machine", help="where disks are kept")
@@ -161,7 +161,7 @@ def _commands(options: argparse.Namespace) -> dict[str, str]:
         "doctor": 'sudo env PATH="$PATH" kit doctor',
         "test": f"make test{_args(options.test)}",
     }
-    return {name: commands[name] for name in options.only.split(",")}
+    return {name: commands[name] for name in options.only}
 
 
 def _kit() -> str:

@@ -87,8 +87,9 @@ class UserModeLinux:
 
 
 def few_mappings(limit: int) -> str:
-    """Return why large processes of a guest may hang here, and the fix; '' with enough mappings."""
-    if limit >= _ENOUGH:
+    """Return why large processes of a guest may hang here, and the fix; '' with enough mappings, or if the
+    kernel does not say."""
+    if not limit or limit >= _ENOUGH:
         return ""
     size = limit * os.sysconf("SC_PAGE_SIZE") >> 20
     return (

@@ -63,8 +63,9 @@ def cpu_flags() -> frozenset[str]:
 
 
 def most_mappings() -> int:
-    """Return how many mappings of memory a process may have."""
-    return int(_read("/proc/sys/vm/max_map_count"))
+    """Return how many mappings of memory a process may have; 0 if the kernel does not say."""
+    text = _read("/proc/sys/vm/max_map_count")
+    return int(text) if text.isdecimal() else 0
 
 
 def _cpuinfo(key: str) -> str:

@@ -34,7 +34,7 @@ def test_a_kernel_that_would_die_is_refused(release: str, flags: set[str], dies:
 
 
 def test_few_mappings_are_named_with_their_fix() -> None:
-    """65,530 is Linux' default. A process of 256 MiB, whose pages lay apart, hung in a page fault."""
+    """65,530 is Linux' default. A Python with as many mappings hung in a page fault."""
     assert "more than 255 MiB may hang" in few_mappings(65_530)
     command = few_mappings(65_530).partition("fix: sudo sysctl -w ")[2]
     name, _, value = command.partition("=")
