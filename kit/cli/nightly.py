@@ -78,7 +78,7 @@ def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, st
     _check_versions(job)
     destinations = open_destinations(job.notify)
     if check:
-        describe(job, "task")
+        describe(job, "task", not given["fleet"])
         click.echo(f"store: {redact(job.store) or 'the default'}; reports: {job.output}")
         if destinations:
             preview(job, the_store(store_url or job.store, read_only=True), destinations)
@@ -108,20 +108,16 @@ def _check_versions(job: Job) -> None:
             check_version(engine, f"task {number}: ")
 
 
-def describe(job: Job, noun: str) -> None:
-    """Describe the tasks of a night or suite, with names and arms resolved as in a real one. Raises UsageError."""
-    from kit.session.plan.planning import find_scenario, plan_of
+def describe(job: Job, noun: str, here: bool = True) -> None:
+    """Describe the tasks of a night or suite, after the check of each. ``here``: they would run on this machine. Raises
+    UsageError."""
+    from kit.session.plan.check import check_request
 
     for number, task in enumerate(job.tasks, 1):
-        if task.request.scenario:
-            find_scenario(task.request.scenario)
-        plan = plan_of(task.request)
-        arms = {str(arm) for arm in plan.arms}
-        for item in task.thresholds:
-            if item.arm not in arms:
-                raise UsageError(
-                    f"threshold '{item}': its arm is not in the file", f"use one of: {', '.join(sorted(arms))}"
-                )
+        try:
+            plan = check_request(task.request, task.thresholds, here=here).plan
+        except UsageError as error:
+            raise UsageError(f"{noun} {number}: {error.message}", error.hint) from None
         click.echo(f"{noun} {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
         for item in task.thresholds:
             click.echo(f"  {item}")

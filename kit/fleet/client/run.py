@@ -27,7 +27,8 @@ from kit.model.machine import Member, Selection, choose
 from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
-from kit.session.plan.planning import plan_of, prepare, the_docker, with_guest_cores
+from kit.session.plan.check import check_request
+from kit.session.plan.planning import plan_of, the_docker, with_guest_cores
 from kit.session.setup.resumable import check_begun, record_begun
 from kit.session.start import new_session
 from kit.store import Outbox, Store
@@ -225,5 +226,5 @@ def _dockers(members: Sequence[Member]) -> str:
 def _planned(request: Request, member: Member, docker: Docker, context: FleetContext) -> Session:
     """Return the session as that machine would plan it. ``docker``: that of all machines."""
     host: Host = replace(read_host(), cores=member.cores, root=member.root)
-    prepared = prepare(request, with_guest_cores(request, host), docker)
+    prepared = check_request(request, host=with_guest_cores(request, host), docker=docker, here=False)
     return new_session(prepared, context.reference)
