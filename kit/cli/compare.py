@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from kit.cli.compare_options import EPILOG, CompareCommand, compare_options
 from kit.cli.completion import complete_scenarios
 from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context
-from kit.cli.options import check_writable, the_store, wanted_files, write
+from kit.cli.options import check_the_store, check_writable, the_store, wanted_files, write
 from kit.cli.suite import compare_suite
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import worst
@@ -51,6 +51,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         raise UsageError("--resume takes no scenario: the session has its own", "use kit compare --resume SESSION")
     if given["dry_run"]:
         _describe(request, given)
+        check_the_store(store_url)
         return 0
     # Half of a command's start: the store and the statistics, which nothing above needs.
     from kit.report.text.progress import make_observer

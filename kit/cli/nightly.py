@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_machines_options
-from kit.cli.options import cache_from_option, json_option, store_option, the_store, wait_idle_option, write
+from kit.cli.options import (
+    cache_from_option,
+    check_the_store,
+    json_option,
+    store_option,
+    the_store,
+    wait_idle_option,
+    write,
+)
 from kit.cli.streams import complain
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import MEANINGS, described
 from kit.core.quantity import duration
-from kit.core.redact import redact
-from kit.host.output_file import append_output, make_output_directory
+from kit.host.output_file import append_output, check_output_directory, make_output_directory
 from kit.report.renderer import NIGHT, find, renderers
 
 if TYPE_CHECKING:
@@ -79,7 +86,8 @@ def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, st
     destinations = open_destinations(job.notify)
     if check:
         describe(job, "task", not given["fleet"])
-        click.echo(f"store: {redact(job.store) or 'the default'}; reports: {job.output}")
+        check_output_directory(Path(job.output))
+        click.echo(f"store: {check_the_store(store_url or job.store)}; reports: {job.output}")
         if destinations:
             preview(job, the_store(store_url or job.store, read_only=True), destinations)
         return 0

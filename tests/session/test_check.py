@@ -7,15 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from kit.analysis.history.night import Task
 from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import KitError, UsageError
+from kit.core.paths import find_paths
+from kit.fleet.address import Address
+from kit.fleet.client.run import FleetContext, run_each, run_split
 from kit.host.lock import machine_lock
-from kit.model.session import Request
+from kit.model.machine import Selection
+from kit.model.session import Request, Session
+from kit.nightly.job import Job
+from kit.nightly.run import run_night
+from kit.report.text.progress import Quiet
 from kit.session.plan.check import check_request
 from tests.command_line import Kit
 from tests.image_archives import tarball
 from tests.needs import needs
 from tests.repository import make_repository
+from tests.stores import new_store
 
 SCENARIO = """
 name = "mine"
@@ -190,6 +199,52 @@ def test_a_nights_check_fails_where_its_task_would(work: Path, kit: Kit, task: s
     (work / "night.toml").write_text(f'[[tasks]]\ncommand = ["make"]\narms = ["bare", "layer:overlay2"]\n{task}\n')
     done = kit("nightly", "night.toml", "--check")
     assert done.returncode == 2 and message in done.stderr and "fix: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgres://nope", "the kit keeps no store in postgres"),
+        ("sqlite:///missing/kit.db", "missing is missing or not writable"),
+        ("sqlite:///image.toml", "image.toml: file is not a database"),
+        ("nonsense", "not the URL of a database"),
+    ],
+)
+def test_a_nights_check_and_a_dry_run_check_the_store(work: Path, kit: Kit, url: str, message: str) -> None:
+    (work / "night.toml").write_text('[[tasks]]\ncommand = ["make"]\narms = ["bare", "layer:overlay2"]\n')
+    for words in (("nightly", "night.toml", "--check"), ("compare", "--dry-run", *OPTIONS)):
+        done = kit(*words, KIT_STORE=url)
+        assert done.returncode == 2 and message in done.stderr and "fix: " in done.stderr
+
+
+def test_a_nights_check_names_its_store_and_makes_nothing(work: Path, kit: Kit) -> None:
+    (work / "kit.toml").write_text('store = "sqlite:///settings.db"\n')
+    (work / "night.toml").write_text('output = "reports"\n[[tasks]]\ncommand = ["make"]\narms = ["bare"]\n')
+    before = sorted(work.rglob("*"))
+    assert "store: sqlite:///settings.db; reports: reports" in kit("nightly", "night.toml", "--check").stdout
+    assert (
+        "store: sqlite:///other.db;" in kit("nightly", "night.toml", "--check", KIT_STORE="sqlite:///other.db").stdout
+    )
+    assert sorted(work.rglob("*")) == before
+    done = kit("nightly", "night.toml", "--check", "--output", "image.toml/reports")
+    assert done.returncode == 2 and "image.toml is not a directory that you may write to" in done.stderr
+
+
+def test_a_task_with_a_wrong_limit_is_not_measured(work: Path, tmp_path: Path) -> None:
+    def measure(request: Request) -> Session:
+        raise AssertionError(f"measured: {request}")
+
+    limit = parse_threshold("layer:overlay2 build < 10 %")
+    job = Job("night", (Task(Request(command=("make",), arms=ARMS), (limit,)),))
+    found = run_night(job, find_paths(), new_store(tmp_path / "kit.db"), Quiet(), measure)
+    assert "make has no phase 'build'" in found.parts[0].error
+
+
+def test_a_fleets_client_checks_before_it_connects(work: Path, tmp_path: Path) -> None:
+    nowhere = FleetContext(Address("127.0.0.1", 1), Selection(), find_paths(), new_store(tmp_path / "kit.db"), Quiet())
+    for run in (run_each, run_split):
+        with pytest.raises(UsageError, match="unknown image 'nosuch'"):
+            run(Request(command=("make",), arms=ARMS, image="nosuch"), nowhere)
 
 
 def test_pytest_refuses_at_collection(pytester: pytest.Pytester, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

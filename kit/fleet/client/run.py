@@ -28,7 +28,7 @@ from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
 from kit.session.plan.check import check_request
-from kit.session.plan.planning import plan_of, the_docker, with_guest_cores
+from kit.session.plan.planning import prepare, the_docker, with_guest_cores
 from kit.session.setup.resumable import check_begun, record_begun
 from kit.session.start import new_session
 from kit.store import Outbox, Store
@@ -177,7 +177,7 @@ def _chosen(request: Request, context: FleetContext, plan: Plan | None = None) -
         raise UsageError(
             "a fleet measures with engines of its own", "leave out --engine system, or run kit compare there"
         )
-    named = (plan or plan_of(request, Docker())).arms
+    named = (plan or check_request(request, docker=Docker(), here=False).plan).arms
     # A guest has its own drivers, and the default arms follow the machines.
     arms = named if (plan or request.arms) and not request.guest else ()
     with fleet_at(context.address) as fleet:
@@ -226,5 +226,5 @@ def _dockers(members: Sequence[Member]) -> str:
 def _planned(request: Request, member: Member, docker: Docker, context: FleetContext) -> Session:
     """Return the session as that machine would plan it. ``docker``: that of all machines."""
     host: Host = replace(read_host(), cores=member.cores, root=member.root)
-    prepared = check_request(request, host=with_guest_cores(request, host), docker=docker, here=False)
+    prepared = prepare(request, with_guest_cores(request, host), docker)
     return new_session(prepared, context.reference)

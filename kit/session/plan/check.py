@@ -39,8 +39,10 @@ def check_request(
     ``docker``: as ``plan_of``. ``wipe``: devices that may be overwritten. ``here``: it would run on this machine, else
     on a fleet, whose machines have its files. Raises UsageError, MachineError."""
     check_guest(request)
-    prepared = prepare(request, host or with_guest_cores(request, read_host()), docker or the_docker(request))
-    check_thresholds(thresholds, prepared)
+    if host is None:
+        host = with_guest_cores(request, read_host() if here else replace(read_host(), root=True))
+    prepared = prepare(request, host, docker or the_docker(request))
+    check_thresholds(thresholds, prepared, here or bool(request.arms))
     if here:
         _check_tree(prepared.request)
         prepared = replace(prepared, devices=tuple(check_devices(request, wipe)))
@@ -58,13 +60,14 @@ def check_guest(request: Request) -> None:
         )
 
 
-def check_thresholds(thresholds: Iterable[Threshold], prepared: Prepared) -> None:
-    """Check that the session measures what the thresholds limit. Raises UsageError."""
+def check_thresholds(thresholds: Iterable[Threshold], prepared: Prepared, arms_known: bool = True) -> None:
+    """Check that the session measures what the thresholds limit. ``arms_known``: else a fleet's machines decide on the
+    default arms. Raises UsageError."""
     arms = [str(arm) for arm in prepared.plan.arms]
     phases = [step.name for step in prepared.scenario.phases]
     what = prepared.request.own_command or prepared.scenario.label
     for threshold in thresholds:
-        if threshold.arm not in arms:
+        if arms_known and threshold.arm not in arms:
             raise UsageError(
                 f"threshold '{threshold}': its arm is not measured", f"use one of: {', '.join(sorted(arms))}"
             )
