@@ -54,7 +54,9 @@ WORDS = (
 
 @needs("git")
 @pytest.mark.promise(
-    "what others wrote", "`--dry-run` and `--check` start `dockerd --version` and Git alone, and write nothing."
+    "what others wrote",
+    "`--dry-run` and `--check` start `dockerd --version`, Git, `apt-cache` for a package, `lsblk` and `wipefs` for a "
+    "device, and nothing else. They write nothing.",
 )
 @pytest.mark.parametrize("words", WORDS, ids=lambda words: " ".join(words[:3]))
 def test_a_dry_run_starts_nothing_of_what_it_shows(tmp_path: Path, words: tuple[str, ...]) -> None:

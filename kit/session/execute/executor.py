@@ -54,7 +54,8 @@ def execute(session: Session, context: SessionContext, lease: MachineLease, mate
         try:
             plan, facts = decide(session, prepared, context.host, pilot)
         except WorkloadFailedError as error:
-            return _failed(session, context.events, error.samples)
+            known = session_facts(context.host, prepared.plan, prepared.scenarios, image)
+            return _failed(session.with_facts(known), context.events, error.samples)
         session = session.with_facts(facts)
         spec = replace(spec, apart=plan.interleave is not None)
         provision = stack.enter_context(Provision(spec, beside and beside[1]))
