@@ -156,6 +156,7 @@ def usage_error(error: click.ClickException) -> UsageError:
     path = context.command_path if context else "kit"
     close = getattr(error, "possibilities", None)
     fix = f"use {' or '.join(close)}; see {path} --help" if close else f"see {path} --help"
+    fix = getattr(error, "fix", fix)
     return UsageError(_what(error) if path == "kit" else f"{path.removeprefix(_PROGRAM)}: {_what(error)}", fix)
 
 

@@ -53,6 +53,7 @@ def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
     def compare(command: Sequence[str] = (), **keywords: Any) -> Result:
         from kit.analysis.session.analyse import analyse
         from kit.analysis.session.threshold import parse_threshold
+        from kit.session.plan.check import check_request
 
         __tracebackhide__ = True
         try:
@@ -61,6 +62,8 @@ def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
                 (parse_threshold(marker.args[0], made.engine), marker.kwargs.get("undecided", WARN))
                 for marker in request.node.iter_markers("kit_threshold")
             ]
+            limits = [threshold for threshold, _ in thresholds]
+            check_request(made, limits, here=not request.config.getoption("kit_fleet"))
             session = request.config.stash[RUNNER].run(made)
         except KitError as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None

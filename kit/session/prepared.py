@@ -11,6 +11,7 @@ from kit.core.paths import Paths
 from kit.filesystem import Profile
 from kit.host.machine import Host
 from kit.model.event import EventSink
+from kit.model.fact import Fact
 from kit.model.plan import Plan
 from kit.model.scenario import Scenario
 from kit.model.session import Request
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class Prepared:
     """``request``: with all defaults filled in. ``scenarios``: by the sweep's points, all bound. ``profiles``:
     filesystems by name. ``load``: the background load's scenario, bound. ``default_reference``: the arm that others
-    are ranked against unless another is named, '' without one."""
+    are ranked against unless another is named, '' without one. ``devices``: the identities of the request's devices."""
 
     request: Request
     scenarios: Mapping[str, Scenario]
@@ -31,6 +32,7 @@ class Prepared:
     profiles: Mapping[str, Profile]
     load: Scenario | None = None
     default_reference: str = ""
+    devices: tuple[Fact, ...] = ()
 
     @property
     def scenario(self) -> Scenario:

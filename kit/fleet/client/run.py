@@ -27,7 +27,8 @@ from kit.model.machine import Member, Selection, choose
 from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
-from kit.session.plan.planning import plan_of, prepare, the_docker, with_guest_cores
+from kit.session.plan.check import check_request
+from kit.session.plan.planning import prepare, the_docker, with_guest_cores
 from kit.session.setup.resumable import check_begun, record_begun
 from kit.session.start import new_session
 from kit.store import Outbox, Store
@@ -176,7 +177,7 @@ def _chosen(request: Request, context: FleetContext, plan: Plan | None = None) -
         raise UsageError(
             "a fleet measures with engines of its own", "leave out --engine system, or run kit compare there"
         )
-    named = (plan or plan_of(request, Docker())).arms
+    named = (plan or check_request(request, docker=Docker(), here=False).plan).arms
     # A guest has its own drivers, and the default arms follow the machines.
     arms = named if (plan or request.arms) and not request.guest else ()
     with fleet_at(context.address) as fleet:
