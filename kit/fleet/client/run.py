@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ from kit.model.default_driver import Docker, common_docker
 from kit.model.drivers import SYSTEM
 from kit.model.event import RunsPlanned, SessionStarted, StatusChanged
 from kit.model.fact import WORKER, makers
-from kit.model.machine import Member, Selection, choose
+from kit.model.machine import Member, Selection, choose, shared_machines
 from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
@@ -193,7 +193,20 @@ def _chosen(request: Request, context: FleetContext, plan: Plan | None = None) -
         raise UsageError(
             f"several machines are called {', '.join(twice)}", "name them with kit fleet worker --name NAME"
         )
+    _tell_shared(chosen, members.values(), context)
     return chosen
+
+
+def _tell_shared(chosen: Sequence[Member], members: Iterable[Member], context: FleetContext) -> None:
+    """Report machines with several workers: only a lock of its own lets a second one take part."""
+    names = {member.name for member in chosen}
+    for workers in shared_machines(member for member in members if context.selection.fits(member)):
+        taking = [name for name in workers if name in names]
+        several = f"{listed(list(workers), _NAMED)} are workers of one machine"
+        if len(taking) > 1:
+            context.observer.tell(f"{several}: they disturb each other, and count as one")
+        elif taking:
+            context.observer.tell(f"{several}: {taking[0]} alone takes part")
 
 
 def _with_arms(request: Request, members: Sequence[Member], context: FleetContext) -> tuple[Request, Docker]:
