@@ -13,8 +13,12 @@ from kit.core.errors import UsageError
 from kit.report.format.wrap import wrap
 from kit.report.renderer import BETWEEN, HISTORY, find
 
+#: Newest sessions that are searched for one of a command.
+_SEARCHED = 500
+
 if TYPE_CHECKING:
     from kit.analysis.history.history import Entry
+    from kit.store import Store
 
 _EPILOG = """\b
 Examples:
@@ -75,6 +79,9 @@ def history(
     store = the_store(store_url)
     name = spelled(arm)
     entries = store.history(scenario, name, phase, metric, machine, most)
+    if not entries and (titled := _title_of_command(scenario, name, store)):
+        scenario = titled
+        entries = store.history(scenario, name, phase, metric, machine, most)
     if not entries:
         at = f" on a machine '{machine}…'" if machine else ""
         raise _nothing(name, f"of '{scenario}'{at} has a comparison of {name}{_of(phase, metric)}", store.titles())
@@ -109,6 +116,15 @@ def history(
     write_rendered(
         format_, output, json_file, lambda form: render_histories_json(histories) if form == "json" else text
     )
+
+
+def _title_of_command(command: str, arm: str, store: Store) -> str:
+    """Return the title of the newest session of that command, which has a title of its own; '' without one."""
+    from kit.model.session import DONE
+    from kit.store import SessionFilter
+
+    heads = store.list(SessionFilter(arm=arm, status=DONE), _SEARCHED)
+    return next((head.title for head in heads if head.request.own_command == command), "")
 
 
 def _of(phase: str, metric: str) -> str:

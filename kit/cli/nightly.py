@@ -123,6 +123,8 @@ def describe(job: Job, noun: str) -> None:
                     f"threshold '{item}': its arm is not in the file", f"use one of: {', '.join(sorted(arms))}"
                 )
         click.echo(f"{noun} {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
+        if task.request.own_command not in ("", task.name):
+            click.echo(f"  {task.request.own_command}")
         for item in task.thresholds:
             click.echo(f"  {item}")
 
