@@ -148,7 +148,8 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
     if given["fleet"]:
         from kit.fleet.client.run import run_split
 
-        elsewhere = partial(run_split, context=fleet_context(given, store, observer))
+        context = replace(fleet_context(given, store, observer), keep_order=True)
+        elsewhere = partial(run_split, context=context)
     try:
         night = run_night(job, find_paths(), store, observer, elsewhere)
     finally:

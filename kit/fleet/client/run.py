@@ -27,7 +27,8 @@ from kit.model.machine import Member, Selection, choose, shared_machines
 from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
-from kit.session.plan.planning import plan_of, prepare, the_docker, with_guest_cores
+from kit.session.plan.planning import plan_of, prepare, prepare_begun, the_docker, with_guest_cores
+from kit.session.plan.series_order import keep_order
 from kit.session.setup.resumable import check_begun, record_begun
 from kit.session.start import new_session
 from kit.store import Outbox, Store
@@ -48,6 +49,7 @@ class FleetContext:
     store: Store
     observer: FleetObserver
     reference: str = ""  # the arm of the ranking
+    keep_order: bool = False  # as in StartOptions
 
 
 def run_split(request: Request, context: FleetContext) -> Session:
@@ -58,6 +60,9 @@ def run_split(request: Request, context: FleetContext) -> Session:
     members = _chosen(request, context)
     request, docker = _with_arms(request, members, context)
     session = _planned(request, members[0], docker, context).with_facts(member_facts(members))
+    if context.keep_order:
+        host = _host_of(members[0])
+        session = keep_order(session, prepare_begun(session, host), host, context.store)
     record_begun(context.paths.data, session, context.observer.tell)
     return _carry_split(session, members, context)
 
@@ -237,6 +242,9 @@ def _dockers(members: Sequence[Member]) -> str:
 
 def _planned(request: Request, member: Member, docker: Docker, context: FleetContext) -> Session:
     """Return the session as that machine would plan it. ``docker``: that of all machines."""
-    host: Host = replace(read_host(), cores=member.cores, root=member.root)
-    prepared = prepare(request, with_guest_cores(request, host), docker)
+    prepared = prepare(request, with_guest_cores(request, _host_of(member)), docker)
     return new_session(prepared, context.reference)
+
+
+def _host_of(member: Member) -> Host:
+    return replace(read_host(), cores=member.cores, root=member.root)
