@@ -49,7 +49,7 @@ def _launch(request: Request, paths: Paths, store: Store, observer: EventSink, i
 
 def _run(task: Task, job: Job, store: Store, observer: EventSink, deadline: float | None, measure: Measure) -> Part:
     began = time.monotonic()
-    request = task.request
+    request = replace(task.request, ignore=task.across, confirm=job.confirm)  # kit history then reads it as the night
     if deadline is not None:
         left = deadline - began
         if left <= 0:
