@@ -127,6 +127,8 @@ def describe(job: Job, noun: str, here: bool = True) -> None:
         except UsageError as error:
             raise UsageError(f"{noun} {number}: {error.message}", error.hint) from None
         click.echo(f"{noun} {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
+        if task.request.own_command not in ("", task.name):
+            click.echo(f"  {task.request.own_command}")
         for item in task.thresholds:
             click.echo(f"  {item}")
 
@@ -150,7 +152,8 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
     if given["fleet"]:
         from kit.fleet.client.run import run_split
 
-        elsewhere = partial(run_split, context=fleet_context(given, store, observer))
+        context = replace(fleet_context(given, store, observer), keep_order=True)
+        elsewhere = partial(run_split, context=context)
     try:
         night = run_night(job, find_paths(), store, observer, elsewhere)
     finally:

@@ -76,6 +76,8 @@ class Request:
     labels: tuple[tuple[str, str], ...] = ()  # the user's names for what is built
     commands: tuple[tuple[str, str], ...] = ()  # several shell commands instead of one, by name: compared like arms
     revisions: tuple[tuple[str, str], ...] = ()  # of the source, a Git repository, likewise; stored ones are commits
+    ignore: tuple[str, ...] = ()  # conditions that may differ within the series of its history
+    confirm: Count = 0  # sessions that confirm a change in it; 0: the default
     suite: str = ""  # the run of a suite that the session belongs to, and the number of its task
     test: SlowdownTest | None = None  # a step of a bisection
 

@@ -68,7 +68,7 @@ def find_suite(name: str) -> Job:
     if not stem.endswith(".toml") and not path.is_file():
         raise UsageError(f"unknown suite '{stem}'", f"use one of: {', '.join(suite_names())}; or {PREFIX}FILE.toml")
     job = parse_nightly(read_text(path, f"use for example {PREFIX}storage"), str(path), path.stem)
-    names = [task.request.title or task.name for task in job.tasks]
+    names = [task.name for task in job.tasks]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"{path}: two tasks have the name '{twice[0]}'", 'give one a title: title = "kernel, one job"')
     if any(task.thresholds for task in job.tasks):

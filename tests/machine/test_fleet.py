@@ -40,7 +40,9 @@ def scheduler(kit: Kit, tmp_path: Path) -> Iterator[tuple[str, dict[str, subproc
         for name in NAMES:
             words = ("--home", tmp_path / name, "--name", name, "--class", "here", "--shared")
             found[name] = start(stack, "worker", address, "--tls", tmp_path / "tls", *words)
-        while "4 machines of 1 class" not in kit("fleet", "status", address, "--tls", tmp_path / "tls").stdout:
+        while (
+            "1 machine (4 workers) of 1 class" not in kit("fleet", "status", address, "--tls", tmp_path / "tls").stdout
+        ):
             assert all(process.poll() is None for process in found.values())
         yield address, found
 

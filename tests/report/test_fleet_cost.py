@@ -65,7 +65,8 @@ def test_workers_of_one_machine_are_called_no_fleet() -> None:
         sessions.append(replace(session, facts={**session.facts, **facts}))
     given = answer_sessions([(session, analyse(session)) for session in sessions])
     said = " ".join(find(FLEET, "table").render(given).split())
-    assert "mine on 4 machines" in said and "NOT SEPARATE MACHINES: b0, b1, b2, b3 may have shared one" in said
+    assert "mine on 1 machine: 3 are the minimum" in said and "SHARED MACHINE: b3: workers of one" in said
+    assert "b3 is a worker of the same machine: b0 (session" in said
     assert "b0 may share a machine" in render_answer(sessions[0], analyse(sessions[0]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -23,12 +23,13 @@ from kit.model.default_driver import Docker, common_docker
 from kit.model.drivers import SYSTEM
 from kit.model.event import RunsPlanned, SessionStarted, StatusChanged
 from kit.model.fact import WORKER, makers
-from kit.model.machine import Member, Selection, choose
+from kit.model.machine import Member, Selection, choose, shared_machines
 from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
 from kit.session.plan.check import check_request
-from kit.session.plan.planning import prepare, the_docker, with_guest_cores
+from kit.session.plan.planning import prepare, prepare_begun, the_docker, with_guest_cores
+from kit.session.plan.series_order import keep_order
 from kit.session.setup.resumable import check_begun, record_begun
 from kit.session.start import new_session
 from kit.store import Outbox, Store
@@ -49,6 +50,7 @@ class FleetContext:
     store: Store
     observer: FleetObserver
     reference: str = ""  # the arm of the ranking
+    keep_order: bool = False  # as in StartOptions
 
 
 def run_split(request: Request, context: FleetContext) -> Session:
@@ -59,6 +61,9 @@ def run_split(request: Request, context: FleetContext) -> Session:
     members = _chosen(request, context)
     request, docker = _with_arms(request, members, context)
     session = _planned(request, members[0], docker, context).with_facts(member_facts(members))
+    if context.keep_order:
+        host = _host_of(members[0])
+        session = keep_order(session, prepare_begun(session, host), host, context.store)
     record_begun(context.paths.data, session, context.observer.tell)
     return _carry_split(session, members, context)
 
@@ -194,7 +199,20 @@ def _chosen(request: Request, context: FleetContext, plan: Plan | None = None) -
         raise UsageError(
             f"several machines are called {', '.join(twice)}", "name them with kit fleet worker --name NAME"
         )
+    _tell_shared(chosen, members.values(), context)
     return chosen
+
+
+def _tell_shared(chosen: Sequence[Member], members: Iterable[Member], context: FleetContext) -> None:
+    """Report machines with several workers: only a lock of its own lets a second one take part."""
+    names = {member.name for member in chosen}
+    for workers in shared_machines(member for member in members if context.selection.fits(member)):
+        taking = [name for name in workers if name in names]
+        several = f"{listed(list(workers), _NAMED)} are workers of one machine"
+        if len(taking) > 1:
+            context.observer.tell(f"{several}: they disturb each other, and count as one")
+        elif taking:
+            context.observer.tell(f"{several}: {taking[0]} alone takes part")
 
 
 def _with_arms(request: Request, members: Sequence[Member], context: FleetContext) -> tuple[Request, Docker]:
@@ -225,6 +243,9 @@ def _dockers(members: Sequence[Member]) -> str:
 
 def _planned(request: Request, member: Member, docker: Docker, context: FleetContext) -> Session:
     """Return the session as that machine would plan it. ``docker``: that of all machines."""
-    host: Host = replace(read_host(), cores=member.cores, root=member.root)
-    prepared = prepare(request, with_guest_cores(request, host), docker)
+    prepared = prepare(request, with_guest_cores(request, _host_of(member)), docker)
     return new_session(prepared, context.reference)
+
+
+def _host_of(member: Member) -> Host:
+    return replace(read_host(), cores=member.cores, root=member.root)

@@ -9,6 +9,7 @@ from kit.analysis.fleet.split_session import machines_of
 from kit.analysis.runs.busy import BusyRounds
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.footprint import MEMORY, SPACE, WRITTEN
+from kit.core.listing import listed
 from kit.model.arm import driver_of, known_arm
 from kit.model.default import OFF
 from kit.model.drivers import registered
@@ -192,9 +193,16 @@ def outside_cpu_notes(analysis: Analysis) -> Iterator[str]:
 
 def fleet_notes(session: Session) -> Iterator[str]:
     """Return what the figures of a session on several machines are of."""
-    if shared := machines_of(session):
+    machines = machines_of(session)
+    if len(machines) == 1:
+        (workers,) = machines.values()
         yield (
-            f"The rounds ran on {len(shared)} machines; these figures describe those machines only. For similar "
+            f"The rounds ran on 1 machine, by the worker{'s' if len(workers) > 1 else ''} "
+            f"{listed(workers, _NAMED)}: these figures describe that machine only."
+        )
+    elif machines:
+        yield (
+            f"The rounds ran on {len(machines)} machines; these figures describe those machines only. For similar "
             f"machines: kit fleet show {session.id}"
         )
 
