@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,11 +14,12 @@ from kit.core.paths import resource
 from kit.core.redact import redact
 from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
-from kit.host.command import CommandError, require, run
+from kit.host.command import CommandError
 from kit.host.safe_fs import scratch
 from kit.image.go_programs import GoPrograms
 from kit.image.kit_environment import KitEnvironment, own_digest
 from kit.image.layered import add_layers
+from kit.image.mmdebstrap import PROGRAM, run_mmdebstrap, together
 from kit.image.rust_programs import RustPrograms
 
 T = TypeVar("T")
@@ -98,8 +98,8 @@ class Recipe:
         return sorted(self._file.parent.glob("*.go")) if self.go else []
 
     def build(self, destination: Path, archive: Path, log: Path) -> None:
-        """Write the root filesystem as a tarball, and an archive of its layers if it has any. Raises MachineError
-        without mmdebstrap, RunError if it fails; ``log`` then contains mmdebstrap's output."""
+        """Write the root filesystem as a tarball, and an archive of its layers if it has any. Raises MachineError if
+        mmdebstrap is missing or cannot work for this user, RunError if it fails; ``log`` then has its output."""
         log.unlink(missing_ok=True)
         with scratch(destination.parent) as made:
             self._make(destination, self._hooks(made), log)
@@ -130,16 +130,15 @@ class Recipe:
             raise RunError(reason, hint) from None
 
     def _bootstrap(self, destination: Path, options: Sequence[str]) -> None:
-        require("mmdebstrap")
-        environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, "TMPDIR": str(destination.parent)}
-        run([*together(), *self.command(destination, *options)], env=environment)
+        words = self.command(destination, *options)[1:]
+        run_mmdebstrap(words, destination.parent, {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH})
 
     def command(self, destination: Path, *options: str) -> list[str | Path]:
         """Return mmdebstrap's command line. It has no option for quiet, which would hide apt's errors."""
         # Differs between builds of the same packages, and is of no use to a build.
         last = 'rm -f "$1/var/cache/ldconfig/aux-cache" "$1/etc/hostname" "$1/etc/resolv.conf"'
         return [
-            "mmdebstrap",
+            PROGRAM,
             "--variant=apt",
             "--format=tar",
             *(["--aptopt=Acquire::Check-Valid-Until false"] if self.suite in _ROLLING else []),
@@ -151,20 +150,6 @@ class Recipe:
             self.suite,
             destination,
         ]
-
-
-def together() -> list[str]:
-    """Return the beginning of a command line whose processes and mounts all end with the kit, if this is root.
-
-    mmdebstrap mounts /proc, /sys and devices below its scratch directory. A killed one can't unmount them, and a
-    removal of its directory would remove their content too. In a namespace of its own the mounts end with it. If the
-    kit is killed, all its children are killed too: otherwise they would disturb the next session for minutes."""
-    if os.geteuid() != 0:
-        return []
-    words = (
-        "setpriv --pdeathsig KILL -- unshare --pid --fork --kill-child --mount-proc --mount --propagation private --"
-    )
-    return words.split()
 
 
 def explain(said: str) -> str:

@@ -258,7 +258,7 @@ def _compare(library: SessionCache, request: Request) -> str:
         return served_page("compare.html.j2", **values, found=None, headers=(), rows=(), lines=())
     one, two = library.get(names["a"]), library.get(names["b"])
     found = compare_sessions(one, two)
-    headers, rows, lines = between_rows(found)
+    headers, rows, lines = between_rows(one[0], two[0], found)
     return served_page("compare.html.j2", **values, found=found, headers=headers, rows=rows, lines=lines)
 
 

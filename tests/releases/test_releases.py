@@ -15,7 +15,8 @@ from urllib.parse import unquote
 import pytest
 
 from kit.host.command import run
-from kit.image.recipe import parse_recipe, read_recipe, together
+from kit.image.mmdebstrap import together
+from kit.image.recipe import parse_recipe, read_recipe
 from tests.releases.engine_arms import ARMS
 from tests.releases.release_table import Release, read_table
 from tests.releases.reruns import REPOSITORY, check, copied_checkout, recipe_file, rerun
