@@ -97,15 +97,20 @@ class Ranking:
     labelled: bool = False
 
     @property
+    def judged(self) -> tuple[RankRow, ...]:
+        """Return the picks that are compared with the reference. If the reference is the only pick, the other rows."""
+        others = tuple(row for row in self.rows if row.against is not None)
+        return tuple(row for row in others if row.pick) or others
+
+    @property
     def undecided(self) -> tuple[RankRow, ...]:
-        """Return the picks that are neither significantly different from the reference nor equivalent to it. If the
-        reference is the only pick, the other rows. An arm without interval counts, unless its own runs failed."""
-        others = [row for row in self.rows if row.against is not None]
-        judged = [row for row in others if row.pick] or others
-        most = max((row.against.n for row in others if row.against), default=0)  # reruns make an arm's own n larger
+        """Return the judged rows that are neither significantly different from the reference nor equivalent to it. An
+        arm without interval counts, unless its own runs failed."""
+        # reruns make an arm's own n larger
+        most = max((row.against.n for row in self.rows if row.against), default=0)
         return tuple(
             row
-            for row in judged
+            for row in self.judged
             if row.verdict == INCONCLUSIVE or (not row.verdict and row.against and row.against.n == most)
         )
 

@@ -110,10 +110,11 @@ def _use(ranking: Ranking, choice: _Choice, picks: Sequence[RankRow]) -> str:
 
 
 def _bound(ranking: Ranking, rows: Sequence[RankRow]) -> str:
-    """Return ``; at most 12 % apart``: the farthest end of the simultaneous intervals of these arms' pairs."""
+    """Return ``; at most 12 % apart``: the farthest bound of these arms' pairs. It is wrong only if a pair's bound on
+    the side of its true difference is, and all bounds on those sides hold with 95 %."""
     names = {row.arm for row in rows}
     known = [pair for pair in ranking.pairs if {pair.arm, pair.other} <= names]
-    ends = [end for pair in known for end in (pair.high_all, pair.low_all and 1 / pair.low_all) if end]
+    ends = [end for pair in known for end in (pair.high_bound, pair.low_bound and 1 / pair.low_bound) if end]
     if not ends or max(ends) >= _UNBOUNDED:
         return ""
     size = (max(ends) - 1) * 100

@@ -11,7 +11,7 @@ from kit.analysis.fleet.split_session import machines_of
 from kit.analysis.session import ladder
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.ladder import Ladder
-from kit.analysis.session.more_rounds import find_outlook
+from kit.analysis.session.outlook import Outlook, find_outlook
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking
 from kit.analysis.session.timing import elapsed
 from kit.model.fact import NO_TRACING, TOGETHER
@@ -152,7 +152,6 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
     """Say how much longer the session would take, with the range in which that lies with 80 %."""
     outlook = find_outlook(session, rankings)
     hopeless = [f"{arm}{units.at(point)}" for arm, point in outlook.hopeless]
-    margin = f"±{units.asked(rankings[0].margin)}"
     if hopeless:
         more = f" and {len(hopeless) - _NAMED} more" if len(hopeless) > _NAMED else ""
         yield (
@@ -161,16 +160,25 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
         )
     if outlook.seconds is None:
         return
-    least, likely, most = (seconds / 60 for seconds in outlook.seconds)
-    span = f" (80 % range {_minutes(least)} to {_minutes(most)})" if _minutes(least) != _minutes(most) else ""
-    yield (
-        f"About {_minutes(likely)} more minute{'s' if _minutes(likely) != '1' else ''}{span} would show equivalence "
-        f"within {margin} or a difference:"
-    )
+    shown = f"equivalence{' of the others' if hopeless else ''} within ±{units.asked(rankings[0].margin)} or a difference"
+    yield _how_long(outlook, shown)
+    most = min(outlook.seconds[2], outlook.most) / 60
     if session.request.until_decided and not any(sample.kind == TRACED for sample in session.samples):
         yield f"kit compare --resume {session.id} --budget {_budget(most)}"
     else:
         yield f"Start a new session with --rounds auto --budget {_budget(most + (elapsed(session) or 0) / 60)}"
+
+
+def _how_long(outlook: Outlook, shown: str) -> str:
+    """Say how long it takes until that is shown. No figure is given of what more rounds may never show."""
+    longest = f"more than {_minutes(outlook.most / 60)}"
+    least, likely, most = (
+        longest if math.isinf(seconds) else _minutes(seconds / 60) for seconds in outlook.seconds or ()
+    )
+    if likely == longest:
+        return f"To show {shown} may take {longest} minutes, if more rounds show it at all:"
+    span = f" (80 % range {least} to {most})" if least != most else ""
+    return f"About {likely} more minute{'s' if likely != '1' else ''}{span} would show {shown}:"
 
 
 def _budget(minutes: float) -> str:
