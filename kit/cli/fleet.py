@@ -12,7 +12,6 @@ COMMANDS = {
     "worker": ("kit.cli.fleet_serve:worker", "Add this machine to a fleet."),
     "certificates": ("kit.cli.fleet_serve:certificates", "Make the certificates of a fleet."),
     "show": ("kit.cli.fleet_show:show", "Show what each arm costs over all machines."),
-    "plan": ("kit.cli.fleet_show:plan", "Plan how many machines and rounds a question needs."),
     "status": ("kit.cli.fleet_status:status", "Show what each machine can do, and what runs."),
 }
 

@@ -13,7 +13,6 @@ import msgspec
 from kit.analysis.bisection.bisection import Bisection, Candidate
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut
 from kit.analysis.fleet.cost import FleetRatio
-from kit.analysis.fleet.plan import Cost, FleetPlan
 from kit.analysis.history.change_attribution import CommonChange
 from kit.analysis.history.changepoint import Change
 from kit.analysis.history.history import Differing
@@ -122,8 +121,6 @@ _TASK = _table(
     comparisons=list[Comparison], histories=_list(_TRACK), common_changes=list[CommonChange], not_run=list[NotRun],
 )  # fmt: skip
 _WAITING = _table("WaitingOutbox", session=str, runs=int, store=str, reason=str, file=str)
-_PLANS = _table("FleetPlans", sure=FleetPlan | None, even=FleetPlan | None, here=FleetPlan | None)
-_PLANNED = _table("PlannedArm", arm=str, tau2=float | None, sigma2=float | None)
 _FLEET_RATIO = _table("FleetRatioRecord", **_fields(FleetRatio), verdict=str)
 _FLEET_ARM = _table("FleetArmRecord", **_fields(FleetArm, whole=_FLEET_RATIO), classes_differ=bool)
 _CELL = _table("MatrixCellRecord", **{
@@ -153,9 +150,6 @@ DOCUMENTS: Mapping[str, Document] = {
     "nightly": Document("kit nightly, as nightly.json", {
         "name": str, "started": float, "result": str, "exit_code": int, "tasks": _list(_TASK)}),
     "fleet-show": Document("kit fleet show --json", _fields(FleetAnswer, arms=_list(_FLEET_ARM)), 2),
-    "fleet-plan": Document("kit fleet plan --json", {
-        "scenario": str, "margin": float, "probability": float, "cost": Cost, "machines": int, "plans": _PLANS,
-        "arms": _list(_PLANNED), "not_planned": list[str], "classes_differ": list[str]}, 2),
     "fleet-status": Document("kit fleet status --json", {
         "machines": _list(_table("MachineStatus", **_fields(Member), runs=list[ShareStatus]))}),
     "matrix": Document("kit matrix --json", {

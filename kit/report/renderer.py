@@ -13,7 +13,6 @@ BETWEEN = "two sessions"  # Session, Session, SessionDiff
 HISTORY = "history"  # Subject, sequence of ChangeHistory
 NIGHT = "night"  # Night
 FLEET = "fleet"  # FleetAnswer
-PLAN = "plan"  # Planning
 MATRIX = "matrix"  # Matrix, Price or None
 BISECTION = "bisection"  # Bisection
 
@@ -85,9 +84,6 @@ RENDERERS = (
     Renderer("markdown", FLEET, "fleet.cost:render_fleet_cost_markdown", "a table as Markdown", "md"),
     Renderer("json", FLEET, "fleet.cost:render_fleet_cost_json", "arms, classes and machines as JSON", "json"),
     Renderer("csv", FLEET, "fleet.cost:render_fleet_cost_csv", "a line for each arm, class and machine", "csv"),
-    Renderer("table", PLAN, "fleet.plan:render_plan", "a table, the answer first"),
-    Renderer("markdown", PLAN, "fleet.plan:render_plan_markdown", "a table as Markdown", "md"),
-    Renderer("json", PLAN, "fleet.plan:render_plan_json", "plans and their inputs as JSON", "json"),
     Renderer("table", MATRIX, "matrix.text:render_matrix", "tables, the answer first"),
     Renderer("markdown", MATRIX, "matrix.text:render_matrix_markdown", "a table as Markdown", "md"),
     Renderer("json", MATRIX, "matrix.data:render_matrix_json", "cells, means and costs as JSON", "json"),
