@@ -17,7 +17,6 @@ from kit.analysis.history.change_attribution import CommonChange
 from kit.analysis.history.changepoint import Change
 from kit.analysis.history.history import Differing
 from kit.analysis.history.session_diff import SessionDiff
-from kit.analysis.matrix.cost import Price, YearlyCost
 from kit.analysis.matrix.mean import ArmMean
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
@@ -155,8 +154,7 @@ DOCUMENTS: Mapping[str, Document] = {
     "matrix": Document("kit matrix --json", {
         "class": str, "reference": str, "margin": float, "take": str, "equivalent": list[str],
         "inconclusive": list[str], "wrong_for": _list(_WRONG_FOR), "rows": _list(_MATRIX_ROW), "means": list[ArmMean],
-        "costs": list[YearlyCost], "price": Price | None, "classes": list[str], "without": list[str],
-        "left_out": list[LeftOut]}),
+        "classes": list[str], "without": list[str], "left_out": list[LeftOut]}),
     "scenarios": Document("kit scenarios --json", {"scenarios": list[Scenario]}),
     "images": Document("kit image list --json", {"images": list[Image]}),
     "kernels": Document("kit kernel list --json", {"kernels": list[BuiltKernel]}),

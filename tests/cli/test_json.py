@@ -38,7 +38,7 @@ WORDS = {
     "show": ("full",), "sessions": (), "history": ("mine", "layer:overlay2"), "scenarios": (), "sync": (),
     "compare-sessions": ("2026-0001", "2026-0013"), "prune": ("--keep", "1h", "--keep-changes", "--dry-run"),
     "config": (), "image list": (), "kernel list": (), "fleet show": ("mine",),
-    "matrix": ("--scenario", "mine & <yours>", "--price", "1/h", "--builds", "10/day"),
+    "matrix": ("--scenario", "mine & <yours>"),
 }  # fmt: skip
 NAMES = {"show": "session", "image list": "images", "kernel list": "kernels", "fleet show": "fleet-show"}
 
