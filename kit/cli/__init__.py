@@ -56,7 +56,7 @@ SECTIONS = {
         "config": ("kit.cli.config:config", "Show current settings with their files."),
         "schema": ("kit.cli.schema:schema", "Print the JSON Schema of a document."),
         "completion": ("kit.cli.completion:completion", "Print the completion script for bash, zsh or fish."),
-        "help": ("kit.cli.help:help_", "Explain a topic or a command."),
+        "help": ("kit.cli.help:help_", "Explain arms or a command."),
     },
 }
 

@@ -23,8 +23,7 @@ Examples:
   kit fleet status fleet.example.org --tls ~/kit-fleet
   kit compare kernel:short --fleet fleet.example.org --fleet-tls ~/kit-fleet --split --machines 8
 
-A client of a worker is root on its machine. Without certificates, a fleet listens on 127.0.0.1 only. See
-kit help fleet."""
+A client of a worker is root on its machine. Without certificates, a fleet listens on 127.0.0.1 only."""
 
 
 @click.group(cls=LazyGroup, sections={"Commands": COMMANDS}, epilog=_EPILOG)

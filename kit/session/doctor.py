@@ -246,7 +246,7 @@ def _guests(paths: Paths, host: Host) -> Iterator[Diagnosis]:
         else:
             yield Diagnosis("guest", kind, True, reason)
     drivers = ", ".join(had_in(OWN_KERNEL))
-    reason = f"runs {drivers} and any driver that a kernel of yours has: kit help guest-kernels"
+    reason = f"runs {drivers} and any driver that a kernel of yours has: kit kernel --help"
     yield Diagnosis("guest", "--kernel PATH", host.root, reason, "run as root: sudo kit …")
 
 
