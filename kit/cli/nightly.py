@@ -55,8 +55,7 @@ A file:
   thresholds = ["layer:overlay2 < 10 %", "layer:overlay2 unpack < 60 %"]
 
 A night fails where the interval of a penalty lies above its limit, corrected for the number of thresholds; with
-on = "change" only after a change point in its history. kit help nightly-job has the rules and
-jobs for GitHub, GitLab, Jenkins and systemd.
+on = "change" only after a change point in its history.
 
 Written to the output directory: {", ".join(item.file for item in _FILES)}; the summary also to
 $GITHUB_STEP_SUMMARY.

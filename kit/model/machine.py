@@ -194,7 +194,7 @@ def choose(members: Sequence[Member], selection: Selection, arms: Sequence[Arm])
         listed = "; ".join(f"'{kind}' ({sum(item.kind == kind for item in able)})" for kind in kinds)
         raise UsageError(
             f"--split needs similar machines, and here are {listed}",
-            "pick a class: --class NAME; see kit help fleet",
+            "pick a class: --class NAME",
         )
     chosen = able[: selection.count or len(able)]
     check_same(chosen)

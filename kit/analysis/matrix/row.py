@@ -18,7 +18,7 @@ from kit.analysis.stats.estimators import Centre, mean_centre
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN
 from kit.model.session import Session
-from kit.model.sweep import COPIES, Values, copies_at, parse_point, with_copies
+from kit.model.sweep import COPIES, Values, parse_point, with_copies
 
 #: Placements without a container, which are the baseline of what a container costs.
 _Beside = Mapping[tuple[str, str, str], Comparison]
@@ -39,11 +39,6 @@ class MatrixRow:
     weight: float = 1.0
     counts: bool = True
     params: Values = ()
-
-    @property
-    def copies(self) -> float:
-        """Return the number of builds of a run."""
-        return copies_at(self.point)
 
     def cell(self, arm: str) -> MatrixCell | None:
         return next((item for item in self.cells if item.arm == arm), None)

@@ -122,7 +122,7 @@ def _check_split(request: Request) -> None:
     if request.precision is not None or request.budget is not None:
         raise UsageError(
             "--split needs a number of rounds",
-            "use --rounds N instead of --precision and --budget, or --each; see kit help fleet",
+            "use --rounds N instead of --precision and --budget, or --each",
         )
     if request.traced:
         raise UsageError("--split shares measured rounds only", "use --each, or trace on one machine")
