@@ -28,7 +28,7 @@ from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
 from kit.session.plan.check import check_request
-from kit.session.plan.planning import prepare, prepare_begun, the_docker, with_guest_cores
+from kit.session.plan.planning import prepare, the_docker, with_guest_cores
 from kit.session.plan.series_order import keep_order
 from kit.session.setup.resumable import check_begun, record_begun
 from kit.session.start import new_session
@@ -60,10 +60,7 @@ def run_split(request: Request, context: FleetContext) -> Session:
     request = replace(request, rounds=request.rounds or SHARED_ROUNDS)
     members = _chosen(request, context)
     request, docker = _with_arms(request, members, context)
-    session = _planned(request, members[0], docker, context).with_facts(member_facts(members))
-    if context.keep_order:
-        host = _host_of(members[0])
-        session = keep_order(session, prepare_begun(session, host), host, context.store)
+    session = _planned(request, members, docker, context)
     record_begun(context.paths.data, session, context.observer.tell)
     return _carry_split(session, members, context)
 
@@ -144,7 +141,7 @@ def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
     request, docker = _with_arms(request, members, context)
     sessions = {}
     for member in members:
-        sessions[member.name] = _planned(request, member, docker, context).with_facts(member_facts([member]))
+        sessions[member.name] = _planned(request, (member,), docker, context)
     observer = context.observer
     with ExitStack() as stack:
         stores = {}
@@ -241,10 +238,12 @@ def _dockers(members: Sequence[Member]) -> str:
     return "; ".join(f"{what} on {listed(names, _NAMED)}" for what, names in found.items())
 
 
-def _planned(request: Request, member: Member, docker: Docker, context: FleetContext) -> Session:
-    """Return the session as that machine would plan it. ``docker``: that of all machines."""
-    prepared = prepare(request, with_guest_cores(request, _host_of(member)), docker)
-    return new_session(prepared, context.reference)
+def _planned(request: Request, members: tuple[Member, ...], docker: Docker, context: FleetContext) -> Session:
+    """Return the session of these machines as the first would plan it. ``docker``: that of all machines."""
+    host = _host_of(members[0])
+    prepared = prepare(request, with_guest_cores(request, host), docker)
+    session = new_session(prepared, context.reference).with_facts(member_facts(members))
+    return keep_order(session, prepared, host, context.store) if context.keep_order else session
 
 
 def _host_of(member: Member) -> Host:
