@@ -150,9 +150,9 @@ def _describe(request: Request | None, given: Mapping[str, Any]) -> None:
     for point, scenario in scenarios.items():
         values = ", ".join(f"{key}={value}" for key, value in scenario.values)
         at = f" at {point}" if point else ""
-        click.echo(
-            f"{scenario.label}{at}: {', '.join(step.name for step in scenario.phases)}; {values or 'no parameters'}"
-        )
+        phases = ", ".join(step.name for step in scenario.phases)
+        click.echo(f"{scenario.label}{at}: {phases}; {values or 'no parameters'}")
+    click.echo(f"  image {prepared.image}" if prepared.image else "  no image: the host's own programs")
     for name, text in (*prepared.request.commands, *prepared.request.revisions):
         click.echo(f"  {name}: {text}")
     for arm in plan.arms:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kit.core.paths import Paths
 from kit.filesystem import Profile
 from kit.host.machine import Host
+from kit.model.default import DEFAULT_IMAGE
 from kit.model.event import EventSink
 from kit.model.fact import Fact
 from kit.model.plan import Plan
@@ -38,6 +39,13 @@ class Prepared:
     def scenario(self) -> Scenario:
         """Return the scenario of the first point; all points have the same image and step names."""
         return next(iter(self.scenarios.values()))
+
+    @property
+    def image(self) -> str:
+        """Return the name of the image: the requested one, else the scenario's own; '' if every arm is the host."""
+        named = self.request.rootfs or self.request.image
+        hosts = all(arm.placement == "host" for arm in self.plan.arms)
+        return named or ("" if hosts else self.scenario.image or DEFAULT_IMAGE)
 
 
 @dataclass(frozen=True)

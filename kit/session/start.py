@@ -205,7 +205,8 @@ def _run_on_machine(
         if session.status == DONE:
             return session
         context.events.take(SessionStarted(session))
-        context.events.tell(f"session {session.id}: {session.title}")
+        image = f", image {context.prepared.image}" if session.request.own_command and context.prepared.image else ""
+        context.events.tell(f"session {session.id}: {session.title}{image}")
         try:
             session = _ready(session, context, lease)()
         except KeyboardInterrupt:

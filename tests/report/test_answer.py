@@ -405,6 +405,12 @@ def test_the_head_says_how_long_it_took_and_which_rule_ended_it() -> None:
     assert summary.summary(session, analysis) == (
         "mine & <yours>, 2 cores, ext4 and btrfs: 4 interleaved rounds in 8 min 20 s; decided"
     )
+    facts = {**session.facts, "image": "kernel 0123456789ab (recipe kernel, bookworm)"}
+    for request, named in (
+        (Request(command=("make",)), ", image kernel, 2 cores"), (Request(commands=(("a", "b"),)), ", image kernel, "),
+        (Request(command=("make",), image="smoke"), ">, 2 cores"), (Request("kernel"), ">, 2 cores"),
+    ):  # fmt: skip
+        assert named in summary.summary(replace(session, request=request, facts=facts), analysis)
     noisy = analyse(made(COSTS, noise=0.05))
     asked, budget = replace(Request(), rounds=4), replace(Request(), rounds=4, budget=600.0)
     precise = replace(Request(), precision=0.2)

@@ -173,6 +173,14 @@ def test_a_dry_run_fails_where_the_session_would(work: Path, kit: Kit, words: tu
     assert (done.returncode, done.stdout) == (2, "") and "fix: " in done.stderr
 
 
+def test_a_dry_run_and_the_help_name_the_image_of_a_command(work: Path, kit: Kit) -> None:
+    assert "\n  image kernel\n" in kit("compare", "--dry-run", *OPTIONS).stdout
+    assert "\n  image debian:12\n" in kit("compare", "--dry-run", "--image", "debian:12", *OPTIONS).stdout
+    assert "\n  image smoke\n" in kit("compare", "--dry-run", "mine.toml", "--arms", "bare").stdout
+    assert "no image: " in kit("compare", "--dry-run", "--arms", "host@dir", "--", "make").stdout
+    assert "of COMMAND the recipe kernel]" in " ".join(kit("compare", "--help").stdout.split())
+
+
 def test_what_is_wrong_is_said_before_the_wait_for_the_machine(
     work: Path, kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,6 @@ from kit.engines.root import given_programs
 from kit.image import Image, ImageCache, recipes
 from kit.image.image_file import find_image_file, from_image_file, has_layers
 from kit.image.image_name import check_image_name
-from kit.model.default import DEFAULT_IMAGE
 from kit.model.event import EventSink
 from kit.model.scenario import Input, Scenario
 from kit.session.execute.fetch import Fetcher, show_inputs
@@ -65,15 +64,10 @@ def equipped(lease: MachineLease, docker: str, thin_device: str) -> MachineLease
 
 def _image(prepared: Prepared, lease: MachineLease, events: EventSink) -> Image | None:
     """Return the requested image, else the scenario's own; None if every arm is the host itself."""
-    request = prepared.request
     cache = ImageCache(lease.paths.cache)
-    if request.rootfs:
-        return cache.from_directory(Path(request.rootfs))
-    if request.image:
-        return named_image(request.image, cache, events)
-    if all(arm.placement == "host" for arm in prepared.plan.arms):
-        return None
-    return named_image(prepared.scenario.image or DEFAULT_IMAGE, cache, events)
+    if prepared.request.rootfs:
+        return cache.from_directory(Path(prepared.request.rootfs))
+    return named_image(prepared.image, cache, events) if prepared.image else None
 
 
 def _folders(
