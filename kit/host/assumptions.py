@@ -308,8 +308,14 @@ def _init(paths: Paths) -> str | Unmet:
 
 
 def _daemons(paths: Paths) -> str | Unmet:
-    running = [f"{name} ({path})" for name, path in _SOCKETS.items() if Path(path).is_socket()]
-    return f"{', '.join(running)}; the kit's are beside them" if running else "none"
+    running, hidden = [], []
+    for name, path in _SOCKETS.items():
+        try:
+            running += [f"{name} ({path})"] if Path(path).is_socket() else []
+        except PermissionError:  # its directory is root's
+            hidden.append(name)
+    text = f"{', '.join(running)}; the kit's are beside them" if running else "none"
+    return f"{text}; whether {' or '.join(hidden)} runs, only root sees" if hidden else text
 
 
 def _read(path: str) -> str:

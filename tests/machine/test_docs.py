@@ -140,7 +140,8 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
     (directory / "both.json").write_text(json.dumps({"results": runs}))
     rounds = [{"name": f"test_build[{arm}]", "stats": {"mean": 2.0, "data": [1.9, 2.1]}} for arm in ("bare", "layer")]
     (directory / "bench.json").write_text(json.dumps({"benchmarks": rounds}))
-    shutil.copy(tiny, directory / "rootfs.tar")
+    for name in ("rootfs.tar", "cmake.tar"):  # the second as mmdebstrap would have made it
+        shutil.copy(tiny, directory / name)
     kernel = directory / "linux/arch/x86/boot/bzImage"  # a dry run looks whether it is there
     kernel.write_bytes(BZ_IMAGE)
     shims = directory / "bin"
@@ -308,8 +309,8 @@ def known_options() -> set[str]:
 THEIRS = {
     "--token", "--looks", "--most", "--cases", "--count", "--jobs", "--workers",
     "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
-    "--variant", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind", "--add-subuids",
-    "--add-subgids", "--detach",
+    "--variant", "--build", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind",
+    "--add-subuids", "--add-subgids", "--detach",
     "--nthreads", "--no-nanny", "--resources", "--preload", "--dashboard", "--dashboard-address", "--host",
     "--tls-ca-file", "--tls-cert", "--tls-key",
     "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored", "--workloads",

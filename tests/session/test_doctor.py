@@ -10,6 +10,7 @@ import pytest
 from kit.core.errors import SESSION_LOG, BusyError, RunError
 from kit.session.doctor import guarded, settings
 from kit.session.trial import Diagnosis
+from tests.ordinary_user import ordinary_user
 
 
 def test_cpus_share_a_line_and_what_is_missing_has_none(tmp_path: Path) -> None:
@@ -62,6 +63,15 @@ def test_what_fails_in_a_section_is_a_line_of_it(error: Exception, reason: str, 
     first, last = guarded("measuring", section())
     assert first == works and (last.kind, last.works, last.fix) == ("measuring", False, fix)
     assert last.reason.startswith(reason)
+
+
+def test_what_only_root_may_do_is_no_fault_of_a_mount() -> None:
+    def section() -> Iterator[Diagnosis]:
+        yield Diagnosis("machine", "init", True, Path("/proc/1/environ").read_text())
+
+    with ordinary_user():
+        (diagnosis,) = guarded("machine", section())
+    assert (diagnosis.reason, diagnosis.fix) == ("/proc/1/environ needs root", "run as root: sudo kit …")
 
 
 def test_a_machine_that_is_held_is_no_fault_of_the_machine() -> None:
