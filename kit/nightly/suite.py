@@ -181,5 +181,5 @@ def _seconds(session: Session) -> float | None:
     missing = DECIDE_FROM - count_rounds(session)
     if missing > 0:  # its share ended early: no figure of it has a useful interval
         return missing * (round_seconds(session) or elapsed(session) or LEAST)
-    seconds = find_outlook(session, rank_so_far(session)[0]).seconds
+    seconds = find_outlook(session, rank_so_far(session)).seconds
     return seconds[1] if seconds and math.isfinite(seconds[0]) else None

@@ -83,7 +83,7 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
     yield f"### {name}" if markdown else name
     if part.findings:
         rows = [_threshold_row(item) for item in part.findings]
-        yield render_table(rows, ["threshold", "result", "change, 95 %", "why"], tablefmt)
+        yield render_table(rows, ["threshold", "result", "individual 95 %", "why"], tablefmt)
     if part.analysis:
         found = [
             [units.against(item), percent_interval(item.ratio, item.low, item.high),
@@ -91,7 +91,7 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
             for item in whole_real(part.analysis.comparisons)
         ]  # fmt: skip
         if found:
-            yield render_table(found, ["real time, whole run", "change, 95 %", "verdict"], tablefmt)
+            yield render_table(found, ["real time, whole run", "individual 95 %", "verdict"], tablefmt)
     lines = [line for track in part.tracks for line in _track_lines(track)]
     lines += common_lines(part.common)
     lines += (

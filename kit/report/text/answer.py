@@ -10,6 +10,7 @@ from tabulate import tabulate
 from kit.analysis.fleet.split_session import machines_of
 from kit.analysis.session import ladder
 from kit.analysis.session.analyse import Analysis
+from kit.analysis.session.difference import Difference
 from kit.analysis.session.ladder import Ladder
 from kit.analysis.session.outlook import Outlook, find_outlook
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking
@@ -29,6 +30,7 @@ from kit.report.text.caveats import (
     busy_notes,
     copied,
     copied_why,
+    equivalence_notes,
     fleet_notes,
     footprint_notes,
     left_out_notes,
@@ -116,7 +118,7 @@ def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
         yield from what_decides(session, ())
         return
     named = [
-        f"{row.arm} vs {ranking.reference}{units.at(ranking.point)} {difference(row.against)}"
+        _named(row.against if row.pick else row.against.turned, ranking.point)
         for ranking, rows in found
         for row in rows
         if row.against and row.against.low_all is not None
@@ -134,6 +136,10 @@ def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
         runs = "1 run was" if count == 1 else f"{count} runs were"
         which = "" if count == 1 else "the first is "
         yield f"{runs} disturbed: {which}{first.arm}{units.at(first.point)}, round {first.round}: {first.why}."
+
+
+def _named(pair: Difference, point: str) -> str:
+    return f"{pair.arm} vs {pair.other}{units.at(point)} {difference(pair)}"
 
 
 def what_decides(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
@@ -194,7 +200,7 @@ def _tables(session: Session, analysis: Analysis, width: int, most: int) -> Iter
     if not rankings:
         yield _measured(analysis)
     elif len(rankings) == 1:
-        yield table(rankings[0], analysis.comparisons, width, most=most)
+        yield table(rankings[0], width, most=most)
     else:
         yield _sweep(rankings, width)
 
@@ -289,7 +295,8 @@ def _step(name: str) -> str:
 
 def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     """Say how to read the table, and what changes that; the most important first."""
-    yield from (legend(ranking) for ranking in analysis.rankings if len(analysis.rankings) == 1)
+    yield from legend(analysis.rankings[0]) if len(analysis.rankings) == 1 else ()
+    yield from [*equivalence_notes(analysis)][:1]
     yield from [line for ranking in analysis.rankings for line in switch_notes(ranking)][:1]
     yield from left_out_notes(session)
     yield from nosync_notes(session)

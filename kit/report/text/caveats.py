@@ -25,6 +25,7 @@ from kit.model.fact import (
     UNCONFIRMED,
     read_facts,
 )
+from kit.model.plan import DECIDE_FROM
 from kit.model.sample import INTERLEAVED, SEQUENTIAL
 from kit.model.session import Session
 from kit.report.format import units
@@ -62,6 +63,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
             found.append("; ".join(f"{fact.key}: {fact.text}" for fact in compilers) + ": they DIFFER")
     found += _filesystems(session)
     found += _loads(session)
+    found += equivalence_notes(analysis)
     found += nosync_notes(session)
     found += left_out_notes(session)
     found += footprint_notes(analysis)
@@ -149,6 +151,17 @@ def unranked_notes(analysis: Analysis) -> Iterator[str]:
             if ranking.unpaired:
                 why = f"no ratio to {ranking.reference} exists, since a time of one of the two is 0"
             yield f"Not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: {why}."
+
+
+def equivalence_notes(analysis: Analysis) -> Iterator[str]:
+    """Return, for each point, why arms are not called equivalent although their intervals lie within the margin."""
+    for ranking in analysis.rankings:
+        withheld = [pair for pair in ranking.pairs if pair.withheld(ranking.margin)]
+        what = f"Not called equivalent within ±{units.asked(ranking.margin)}{units.at(ranking.point)}"
+        if visible := max((pair.visible for pair in withheld if pair.visible > 1 + ranking.margin), default=0.0):
+            yield f"{what}: even two identical arms, the control, may differ by {units.percent(visible).lstrip('+')}."
+        elif withheld:
+            yield f"{what}: {DECIDE_FROM} {'runs' if ranking.unpaired else 'rounds'} are the least for that."
 
 
 def footprint_notes(analysis: Analysis) -> Iterator[str]:
