@@ -14,7 +14,7 @@ from kit.analysis.session.ladder import Ladder
 from kit.analysis.session.more_rounds import find_outlook
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking
 from kit.analysis.session.timing import elapsed
-from kit.model.fact import NO_TRACING, TOGETHER
+from kit.model.fact import NO_TRACING, TOGETHER, WORKER
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import TRACED
 from kit.model.session import INTERRUPTED, Session
@@ -141,9 +141,9 @@ def what_decides(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]
     session can go on in any case."""
     if session.imported:
         return
-    if session.status == INTERRUPTED:
+    if session.status == INTERRUPTED and session.resume_command:
         yield "To continue where it stopped:"
-        yield f"kit compare --resume {session.id}"
+        yield session.resume_command
     elif rankings and not machines_of(session):
         yield from _to_decide(session, rankings)
 
@@ -167,7 +167,8 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
         f"About {_minutes(likely)} more minute{'s' if _minutes(likely) != '1' else ''}{span} would show equivalence "
         f"within {margin} or a difference:"
     )
-    if session.request.until_decided and not any(sample.kind == TRACED for sample in session.samples):
+    alone = bool(WORKER.text(session.facts))  # no machine of a fleet continues a session of its own
+    if session.request.until_decided and not alone and not any(sample.kind == TRACED for sample in session.samples):
         yield f"kit compare --resume {session.id} --budget {_budget(most)}"
     else:
         yield f"Start a new session with --rounds auto --budget {_budget(most + (elapsed(session) or 0) / 60)}"
