@@ -121,6 +121,7 @@ WORKER = Kind("worker")  # what the fleet calls the machine; of several, all of 
 SEVERAL = ", "  # separates the names of several machines
 ROUNDS_OF = Kind("rounds of {}", of=r"\S+", volatile=True)  # numbers of the rounds that a machine made
 MACHINE_OF = Kind("machine of {}", of=r"\S+", volatile=True)  # the machine's id, by the name of its worker
+FLEET = Kind("fleet", volatile=True)  # options that name the fleet of a shared session, for the command that resumes it
 TOGETHER = Kind("measured together")  # workers of one machine, which disturb each other
 
 # Requested settings
@@ -177,7 +178,7 @@ NO_TRACING = Kind("not traced", volatile=True)
 #: If a key fits several kinds, the first counts: exact keys, then those with a distinct beginning or end.
 KINDS = (
     MACHINE, KERNEL, DISTRIBUTION, CPU, VIRTUALIZATION, MEMORY, CGROUPS, OVERLAY, CPU_SOURCE, ENERGY_SOURCE,
-    CLASS, WORKER, TOGETHER, MACHINE_OF,
+    CLASS, WORKER, TOGETHER, MACHINE_OF, FLEET,
     GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, DEFAULT_REFERENCE, SEED, FRESH, PARAMETERS,
     DISTURBANCE_RULE,
     RUN_ORDER, SLICE, RUN_ORDER_WHY, IMAGE, LOAD, NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_OUTSIDE_CPU,

@@ -87,6 +87,9 @@ class Condition:
     sign: str
     value: str
 
+    def __str__(self) -> str:
+        return f"{self.name}{self.sign}{self.value}"
+
     def holds(self, member: Member) -> bool:
         if self.name in _NUMBERS:
             return _SIGNS[self.sign](getattr(member, self.name), _number(self.name, self.value))

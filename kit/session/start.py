@@ -164,9 +164,8 @@ def _check_own(session: Session, host: Host) -> None:
             "start a new one with kit compare: only sessions begun in this store can be resumed",
         )
     if WORKER.text(session.facts):
-        raise UsageError(
-            f"session {session.id} ran on a fleet", f"use kit compare --resume {session.id} --fleet SCHEDULER"
-        )
+        again = f"use {session.resume_command}" if session.resume_command else "start a new one on the fleet"
+        raise UsageError(f"session {session.id} ran on a fleet", again)
     if MACHINE.text(session.facts) != host.machine:
         raise UsageError(f"session {session.id} began on another machine", "resume it there, or start a new one")
 

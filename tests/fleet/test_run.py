@@ -57,7 +57,7 @@ def each_with(
 ) -> tuple[run.FleetContext, Store]:
     monkeypatch.setattr(run, "Dispatch", dispatch)
     monkeypatch.setattr(run, "_chosen", lambda request, context, plan=None: (ONE, TWO))
-    monkeypatch.setattr(run, "_planned", lambda request, members, docker, context: FIRST if members[0] is ONE else SECOND)
+    monkeypatch.setattr(run, "_planned", lambda _, members, *rest: FIRST if members[0] is ONE else SECOND)
     store = new_store(tmp_path / "kit.db")
     paths = replace(find_paths(), data=tmp_path)
     return run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, store, Quiet()), store

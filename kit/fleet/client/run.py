@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from kit.host.machine import Host, read_host
 from kit.model.default_driver import Docker, common_docker
 from kit.model.drivers import SYSTEM
 from kit.model.event import RunsPlanned, SessionStarted, StatusChanged
-from kit.model.fact import WORKER, makers
+from kit.model.fact import FLEET, WORKER, Fact, makers
 from kit.model.machine import Member, Selection, choose, shared_machines
 from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
@@ -52,6 +53,17 @@ class FleetContext:
     reference: str = ""  # the arm of the ranking
     keep_order: bool = False  # as in StartOptions
 
+    def fact(self) -> Fact:
+        """Return the options that name the fleet and the machines, without what is secret: certificates by their
+        directory."""
+        address, selection = self.address, self.selection
+        words = ["--fleet", address.url.partition("://")[2]]
+        words += ["--fleet-tls", str(address.tls)] if address.tls else []
+        words += ["--machines", str(selection.count)] if selection.count else []
+        words += ["--class", selection.kind] if selection.kind else []
+        words += ["--where", ",".join(map(str, selection.where))] if selection.where else []
+        return FLEET.fact(shlex.join(words))
+
 
 def run_split(request: Request, context: FleetContext) -> Session:
     """Run one session whose rounds similar machines share. Raises KitError, KeyboardInterrupt; the samples measured
@@ -60,7 +72,7 @@ def run_split(request: Request, context: FleetContext) -> Session:
     request = replace(request, rounds=request.rounds or SHARED_ROUNDS)
     members = _chosen(request, context)
     request, docker = _with_arms(request, members, context)
-    session = _planned(request, members, docker, context)
+    session = _planned(request, members, docker, context).with_facts([context.fact()])
     record_begun(context.paths.data, session, context.observer.tell)
     return _carry_split(session, members, context)
 
@@ -78,13 +90,15 @@ def resume_split(name: str, context: FleetContext) -> Session:
     if session.status == DONE:
         context.observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
-    members = _chosen(session.request, context, session.kept_plan())
     before = class_of(session.facts)
+    if session.samples and not context.selection.kind:
+        context = replace(context, selection=replace(context.selection, kind=before))
+    members = _chosen(session.request, context, session.kept_plan())
     if session.samples and any(member.kind != before for member in members):
         raise UsageError(
             f"session {session.id} ran on machines of the class '{before}'", "pick them with --class or --where"
         )
-    return _carry_split(replace(session, status=RUNNING), members, context)
+    return _carry_split(replace(session, status=RUNNING).with_facts([context.fact()]), members, context)
 
 
 def _carry_split(session: Session, members: tuple[Member, ...], context: FleetContext) -> Session:
@@ -99,7 +113,7 @@ def _carry_split(session: Session, members: tuple[Member, ...], context: FleetCo
         policy = SplitCourse(session, session.kept_plan(), members, sink, observer)
         observer.take(RunsPlanned(policy.left, len(session.samples)))
         try:
-            Dispatch(context.address, policy, observer.tell, PATIENCE).run()
+            Dispatch(context.address, policy, observer.tell, PATIENCE, again=session.resume_command).run()
         except KeyboardInterrupt:
             sink.take(StatusChanged(INTERRUPTED))
             raise

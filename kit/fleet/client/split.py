@@ -17,7 +17,7 @@ from kit.fleet.client.merge import check_digests, machine_facts, member_facts, m
 from kit.fleet.client.observer import FleetObserver, MachineEvents
 from kit.fleet.share import Share, local_session
 from kit.model.event import Event, FactsKnown, PhaseStarted, RunFlagged, RunsPlanned, SampleTaken, Told
-from kit.model.fact import ROUNDS_OF, SEVERAL, WORKER, makers
+from kit.model.fact import FLEET, ROUNDS_OF, SEVERAL, WORKER, makers
 from kit.model.machine import Member, one_worker_each
 from kit.model.plan import Plan
 from kit.model.sample import Sample
@@ -262,7 +262,7 @@ class SplitCourse:
             head = head.with_facts([*member_facts(members), *machine_facts(members, self._head.facts)])
         if names := sorted({*held, *self._told}, key=counted):
             head = head.with_facts([WORKER.fact(SEVERAL.join(names))])
-        self._head = head.with_facts(rounds)
+        self._head = head.with_facts([*rounds, *FLEET.find(self._head.facts)])  # a machine may not name the command
         self._facts_due, self._facts_stored = False, time.monotonic()
         self._store.take(FactsKnown.of(self._head))
 

@@ -15,7 +15,7 @@ from kit.analysis.session.ladder import Ladder
 from kit.analysis.session.outlook import Outlook, find_outlook
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking
 from kit.analysis.session.timing import elapsed
-from kit.model.fact import NO_TRACING, TOGETHER
+from kit.model.fact import NO_TRACING, TOGETHER, WORKER
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import TRACED
 from kit.model.session import INTERRUPTED, Session
@@ -147,9 +147,9 @@ def what_decides(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]
     session can go on in any case."""
     if session.imported:
         return
-    if session.status == INTERRUPTED:
+    if session.status == INTERRUPTED and session.resume_command:
         yield "To continue where it stopped:"
-        yield f"kit compare --resume {session.id}"
+        yield session.resume_command
     elif rankings and not machines_of(session):
         yield from _to_decide(session, rankings)
 
@@ -169,7 +169,8 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
     shown = f"equivalence{' of the others' if hopeless else ''} within ±{units.asked(rankings[0].margin)} or a difference"
     yield _how_long(outlook, shown)
     most = min(outlook.seconds[2], outlook.most) / 60
-    if session.request.until_decided and not any(sample.kind == TRACED for sample in session.samples):
+    alone = bool(WORKER.text(session.facts))  # no machine of a fleet continues a session of its own
+    if session.request.until_decided and not alone and not any(sample.kind == TRACED for sample in session.samples):
         yield f"kit compare --resume {session.id} --budget {_budget(most)}"
     else:
         yield f"Start a new session with --rounds auto --budget {_budget(most + (elapsed(session) or 0) / 60)}"

@@ -35,8 +35,9 @@ from kit.report.format.interval import difference_interval, percent_interval, ti
 _WARM_READS = 10.0
 #: Bytes that a run may swap without a note: the kernel moves some idle pages at any time.
 _SWAPPED = 1 << 20
-#: The share of an arm's data written while it was frozen, above which a note says so.
-_FROZEN = 0.05
+#: The share of an arm's data written while it was frozen, and its bytes per run, from which on a note says so. A disk
+#: writes fewer in some milliseconds.
+_FROZEN, _FROZEN_BYTES = 0.05, 1e6
 #: Filesystems on which the engines' copies are clones.
 _SHARES_EXTENTS = ("btrfs", "xfs")
 #: Machines that a note names at most; rounds in a row that are named by the first and the last; names of rounds.
@@ -240,7 +241,7 @@ def written_meanwhile(analysis: Analysis) -> Iterator[str]:
         much = [
             f"{arm} {units.share(frozen.share)} ({frozen.bytes / 1e6:.0f} MB)"
             for arm, frozen in given.items()
-            if frozen.share >= _FROZEN
+            if frozen.share >= _FROZEN and frozen.bytes >= _FROZEN_BYTES
         ]
         if much:
             at = units.at(found.point)
