@@ -67,7 +67,6 @@ SHIMS = {
         "compare "*) quick=--dry-run ;;
         "doctor "*|"tune "*) quick=--help ;;
         "fleet fleet scheduler "*|"fleet fleet worker "*|"fleet fleet status "*) exec PYTHON -m kit "$@" --help ;;
-        "image image build kit"|"image image save kit "*) exec PYTHON -m kit "$@" --help ;;
         "kernel kernel build "*) exec PYTHON -m kit "$@" --help ;;
         "serve "*) timeout -s INT 2 PYTHON -m kit "$@"; exit 0 ;;
         *) exec PYTHON -m kit "$@" ;;
@@ -318,6 +317,7 @@ THEIRS = {
     "--host-uds", "--overlay", "--userns", "--adapter", "--benchmark-json", "--export-json", "--file", "--table",
     "--unpaired", "--worlds", "--benchmark-autosave", "--benchmark", "--status-interval",
     "--preserve-env", "--privileged", "--pid", "--cgroupns", "--volume", "--input", "--from-file", "--filename",
+    "--tag", "--build-arg", "--format",
 }  # fmt: skip
 
 
