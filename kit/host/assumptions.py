@@ -2,7 +2,7 @@
 
 ``kit doctor`` prints them all. A session refuses to start without those that it needs, and an arm is not run without
 those of its kind. What has an owner of its own is checked there, when it is used: tools (``command.require``), parts of
-the kernel (``kernel_part.require_part``), settings that make figures noisy (``tuning``)."""
+the kernel (``kernel_part.require_part``), settings that make figures noisy (``setting``)."""
 
 from __future__ import annotations
 
@@ -354,7 +354,7 @@ ASSUMPTIONS = (
     Assumption("seccomp", "The kernel filters system calls of containers.", _seccomp),
     Assumption("user namespaces", "Users may make them.", _user_namespaces, USER_NAMESPACE),
     Assumption("security modules", "None; doctor names those that are active.", _security),
-    Assumption("init", "None; timers of kit tune and nights use systemd.", _init),
+    Assumption("init", "None; timers of nights, and those that doctor lists, use systemd.", _init),
     Assumption("running daemons", "None; doctor names those that run.", _daemons),
     Assumption("processes", "All of the machine's are visible.", _processes, kind="container"),
     Assumption("control groups", "All of the machine's are visible.", _cgroup_namespace, kind="container"),

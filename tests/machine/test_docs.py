@@ -65,7 +65,7 @@ SHIMS = {
         "compare "*--resume*) quick=-q ;;
         "compare "*--dry-run*) quick= ;;
         "compare "*) quick=--dry-run ;;
-        "doctor "*|"tune "*) quick=--help ;;
+        "doctor "*) quick=--help ;;
         "fleet fleet scheduler "*|"fleet fleet worker "*|"fleet fleet status "*) exec PYTHON -m kit "$@" --help ;;
         "kernel kernel build "*) exec PYTHON -m kit "$@" --help ;;
         "serve "*) timeout -s INT 2 PYTHON -m kit "$@"; exit 0 ;;

@@ -18,8 +18,29 @@ def test_cpus_share_a_line_and_what_is_missing_has_none(tmp_path: Path) -> None:
         directory.mkdir(parents=True)
         (directory / "scaling_governor").write_text(f"{governor}\n")
     (found,) = settings(tmp_path)
-    assert (found.name, found.works, found.fix) == ("CPU governor", False, "sudo kit tune --apply")
+    assert (found.name, found.works) == ("CPU governor", False)
+    assert found.fix == "echo performance | sudo tee /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
     assert found.reason.startswith("powersave: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "noisy", "quiet"),
+    [
+        ("turbo (Intel)", "devices/system/cpu/intel_pstate/no_turbo", "0", "1"),
+        ("turbo", "devices/system/cpu/cpufreq/boost", "1", "0"),
+        ("huge pages", "kernel/mm/transparent_hugepage/enabled", "[always] madvise never", "always [madvise] never"),
+    ],
+)
+def test_what_is_noisy_has_the_command_that_sets_it(
+    name: str, file: str, noisy: str, quiet: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "sys" / file
+    path.parent.mkdir(parents=True)
+    for value, works in ((noisy, False), (quiet, True)):
+        path.write_text(f"{value}\n")
+        (found,) = settings(tmp_path)
+        assert (found.name, found.works) == (name, works)
+        assert bool(found.fix) != works and found.fix.endswith(f" | sudo tee /sys/{file}" * (not works))
 
 
 @pytest.mark.parametrize(
