@@ -233,8 +233,11 @@ def test_the_kits_own_image_measures(outside: Outside, tmp_path: Path) -> None:
         shutil.copytree(ROOT / name, context / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "hatch_bill.py", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, context)
-    index = [f"--build-arg=PIP_INDEX_URL={url}"] if (url := os.environ.get("PIP_INDEX_URL")) else []
-    build(outside, context, *index)
+    given = [f"--build-arg=PIP_INDEX_URL={url}"] if (url := os.environ.get("PIP_INDEX_URL")) else []
+    if authority := os.environ.get("PIP_CERT"):
+        shutil.copy(authority, context / "ca.pem")
+        given.append("--build-arg=PIP_CERT=/src/ca.pem")
+    build(outside, context, *given)
     said = outside.run(documented(), "kit", "--version")
     assert "/opt/kit/" in said.stdout, said.stdout + said.stderr
     check(outside.run(documented(), "kit", *COMPARE))
