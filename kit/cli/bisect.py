@@ -38,7 +38,7 @@ Examples:
   kit bisect --good v1.0 --bad main --arm layer:overlay2 --dry-run -- make
 
 Each step compares a candidate with the good end, in rounds of both, until a sequential test decides. The same command
-goes on after an interruption. kit help bisect-a-slowdown has an example, kit help bisection the test.
+goes on after an interruption.
 Exit code 1 also means that no single first slow candidate is known.
 {described(DONE, FAILED, USAGE, BUSY, INTERRUPTED)}"""
 

@@ -55,8 +55,7 @@ A file:
   thresholds = ["layer:overlay2 < 10 %", "layer:overlay2 unpack < 60 %"]
 
 A night fails where the interval of a penalty lies above its limit, corrected for the number of thresholds; with
-on = "change" only after a change point in its history. kit help nightly-job has the rules and
-jobs for GitHub, GitLab, Jenkins and systemd.
+on = "change" only after a change point in its history.
 
 Written to the output directory: {", ".join(item.file for item in _FILES)}; the summary also to
 $GITHUB_STEP_SUMMARY.
@@ -127,6 +126,8 @@ def describe(job: Job, noun: str, here: bool = True) -> None:
         except UsageError as error:
             raise UsageError(f"{noun} {number}: {error.message}", error.hint) from None
         click.echo(f"{noun} {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
+        if task.request.own_command not in ("", task.name):
+            click.echo(f"  {task.request.own_command}")
         for item in task.thresholds:
             click.echo(f"  {item}")
 
@@ -150,7 +151,8 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
     if given["fleet"]:
         from kit.fleet.client.run import run_split
 
-        elsewhere = partial(run_split, context=fleet_context(given, store, observer))
+        context = replace(fleet_context(given, store, observer), keep_order=True)
+        elsewhere = partial(run_split, context=context)
     try:
         night = run_night(job, find_paths(), store, observer, elsewhere)
     finally:

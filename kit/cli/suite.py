@@ -181,7 +181,7 @@ def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
             tuple(session.title for session in done), margin=margin, sessions=tuple(session.id for session in done)
         )
         try:
-            click.echo(find(MATRIX, "table").render(find_matrix(store, asked), None), nl=False)
+            click.echo(find(MATRIX, "table").render(find_matrix(store, asked)), nl=False)
         except KitError as error:  # the sessions are stored all the same
             complain(f"kit: no matrix: {error}")
     for part in parts:

@@ -46,14 +46,14 @@ def run_night(job: Job, paths: Paths, store: Store, observer: EventSink, elsewhe
 
 
 def _launch(request: Request, paths: Paths, store: Store, observer: EventSink, idle: float | None) -> Session:
-    return launch(request, paths, store, observer, StartOptions(wait=True, idle=idle))
+    return launch(request, paths, store, observer, StartOptions(wait=True, idle=idle, keep_order=True))
 
 
 def _run(
     task: Task, job: Job, store: Store, observer: EventSink, deadline: float | None, measure: Measure, here: bool
 ) -> Part:
     began = time.monotonic()
-    request = task.request
+    request = replace(task.request, ignore=task.across, confirm=job.confirm)  # kit history then reads it as the night
     if deadline is not None:
         left = deadline - began
         if left <= 0:

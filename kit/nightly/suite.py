@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from kit.analysis.history.night import Task
 from kit.analysis.session.analyse import rank_so_far
-from kit.analysis.session.more_rounds import find_outlook
+from kit.analysis.session.outlook import find_outlook
 from kit.analysis.session.timing import count_rounds, elapsed, round_seconds
 from kit.core.errors import BusyError, KitError, UsageError
 from kit.core.paths import resource
@@ -68,7 +69,7 @@ def find_suite(name: str) -> Job:
     if not stem.endswith(".toml") and not path.is_file():
         raise UsageError(f"unknown suite '{stem}'", f"use one of: {', '.join(suite_names())}; or {PREFIX}FILE.toml")
     job = parse_nightly(read_text(path, f"use for example {PREFIX}storage"), str(path), path.stem)
-    names = [task.request.title or task.name for task in job.tasks]
+    names = [task.name for task in job.tasks]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"{path}: two tasks have the name '{twice[0]}'", 'give one a title: title = "kernel, one job"')
     if any(task.thresholds for task in job.tasks):
@@ -174,11 +175,11 @@ def _decide(parts: Sequence[SuitePart], deadline: float, runner: Runner) -> tupl
 
 def _seconds(session: Session) -> float | None:
     """Return how long the session would probably need until its arms are decided, or until it has as many rounds as a
-    decision needs; None where that is not known or never."""
+    decision needs; infinite where it is probably too long, None where that is certain or not known."""
     if session.status != DONE or not session.request.until_decided:
         return None
     missing = DECIDE_FROM - count_rounds(session)
     if missing > 0:  # its share ended early: no figure of it has a useful interval
         return missing * (round_seconds(session) or elapsed(session) or LEAST)
-    seconds = find_outlook(session, rank_so_far(session)[0]).seconds
-    return seconds[1] if seconds else None
+    seconds = find_outlook(session, rank_so_far(session)).seconds
+    return seconds[1] if seconds and math.isfinite(seconds[0]) else None

@@ -11,7 +11,7 @@ import pytest
 
 from kit.core.errors import KitError
 from kit.pytest_plugin.check import WARN, check
-from kit.pytest_plugin.runner import RUNNER
+from kit.pytest_plugin.runner import NOT_MEASURED, RUNNER
 
 if TYPE_CHECKING:
     from kit.analysis.runs.compare import Comparison
@@ -65,8 +65,11 @@ def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
             limits = [threshold for threshold, _ in thresholds]
             check_request(made, limits, here=not request.config.getoption("kit_fleet"))
             session = request.config.stash[RUNNER].run(made)
-        except KitError as error:
-            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        except (KitError, pytest.UsageError) as error:
+            raise _not_measured(request, str(error)) from None
+        if session.not_run:
+            reasons = [f"{item.arm} not run: {item.reason}; fix: {item.fix}" for item in session.not_run]
+            raise _not_measured(request, "\n".join(reasons))
         _fail_unless_whole(session)
         result = Result(session, analyse(session).comparisons)
         _record(request, result)
@@ -98,10 +101,15 @@ def _request(request: pytest.FixtureRequest, command: Sequence[str], keywords: d
 
 
 def _fail_unless_whole(session: Session) -> None:
-    if session.not_run:
-        pytest.fail("\n".join(f"{item.arm} not run: {item.reason}; fix: {item.fix}" for item in session.not_run), False)
     if session.failed:
-        pytest.fail("\n".join(f"{item.arm}, round {item.round}: {item.error}" for item in session.failed), False)
+        pytest.fail("\n".join(f"{run.arm}, round {run.round}: {run.error}" for run in session.failed), False)
+
+
+def _not_measured(request: pytest.FixtureRequest, reason: str) -> BaseException:
+    """Return the error of a test whose arms could not be compared."""
+    error: BaseException = pytest.fail.Exception(reason, pytrace=False)
+    request.node.stash[NOT_MEASURED] = error
+    return error
 
 
 def _record(request: pytest.FixtureRequest, result: Result) -> None:

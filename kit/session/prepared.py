@@ -52,12 +52,14 @@ class Prepared:
 class StartOptions:
     """The user's options for one start of a session, which are not stored. ``wait``: wait for the end of another
     session instead of an error. ``idle``: wait for a quiet machine, at most this number of seconds; None: do not wait.
-    ``wipe``: devices that may be overwritten. ``reference``: the arm of the ranking; '': the default one."""
+    ``wipe``: devices that may be overwritten. ``reference``: the arm of the ranking; '': the default one.
+    ``keep_order``: an automatic run order is that of the series' last session."""
 
     wait: bool = False
     idle: float | None = None
     wipe: tuple[Path, ...] = ()
     reference: str = ""
+    keep_order: bool = False
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from kit.session.plan.check import check_guest, check_prepared, check_request
 from kit.session.plan.interleave_policy import ordered_as
 from kit.session.plan.planning import prepare_begun
 from kit.session.plan.schedule import whole_rounds
+from kit.session.plan.series_order import keep_order
 from kit.session.prepared import Prepared, SessionContext, StartOptions
 from kit.session.setup.facts import version_facts
 from kit.session.setup.resumable import check_begun, check_kernel, record_begun
@@ -47,6 +48,8 @@ def launch(request: Request, paths: Paths, store: Store, observer: EventSink, st
     prepared = check_request(request, host=host, wipe=start.wipe)
     # Needed before the rest is known: a session may stop immediately, and be resumed.
     session = new_session(prepared, start.reference).with_facts([MACHINE.fact(host.machine), *prepared.devices])
+    if start.keep_order:
+        session = keep_order(session, prepared, host, store)
     observer.tell(estimate(prepared.plan, _last_alike(session, store)))
 
     def begin(sink: Outbox) -> Session:
@@ -161,9 +164,8 @@ def _check_own(session: Session, host: Host) -> None:
             "start a new one with kit compare: only sessions begun in this store can be resumed",
         )
     if WORKER.text(session.facts):
-        raise UsageError(
-            f"session {session.id} ran on a fleet", f"use kit compare --resume {session.id} --fleet SCHEDULER"
-        )
+        again = f"use {session.resume_command}" if session.resume_command else "start a new one on the fleet"
+        raise UsageError(f"session {session.id} ran on a fleet", again)
     if MACHINE.text(session.facts) != host.machine:
         raise UsageError(f"session {session.id} began on another machine", "resume it there, or start a new one")
 

@@ -143,7 +143,7 @@ class Database:
                 role = self._engine.url.username or "this role"
                 raise UsageError(
                     f"the store {self.name} has no tables yet, and {role} may not make them",
-                    "run kit store setup --store URL as the store's owner; see kit help share-a-store",
+                    "run kit store setup --store URL as the store's owner",
                 ) from None
         self._ready = True
 
@@ -244,7 +244,7 @@ def refusal(error: DBAPIError, where: str) -> tuple[str, str]:
         said = getattr(reason, "diag", None)
         if said and said.message_hint:  # of a trigger of the store's: the rest is where in it
             return f"{where}: {said.message_primary}", said.message_hint
-        return message, "run kit store grant writer ROLE, or reader, as its owner; see kit help share-a-store"
+        return message, "run kit store grant writer ROLE, or reader, as its owner: kit store --help"
     if not isinstance(reason, sqlite3.Error):
         return message, ""
     kind = getattr(reason, "sqlite_errorname", "")

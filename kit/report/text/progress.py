@@ -284,10 +284,10 @@ def so_far(session: Session | None, width: int) -> str:
     from kit.report.text.ranking import caption, table
     from kit.report.text.summary import rounds
 
-    rankings, found = rank_so_far(session)
+    rankings = rank_so_far(session)
     if not rankings:
         return ""
-    text = table(rankings[-1], found, min(width, COLUMNS), most=ROWS)
+    text = table(rankings[-1], min(width, COLUMNS), most=ROWS)
     head = f"Ranking after {rounds(session)}{_undecided(rankings)}; {caption(rankings[-1])}"
     return f"\n{wrap(head, min(width, COLUMNS))}\n{text}"
 

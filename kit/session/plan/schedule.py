@@ -187,8 +187,9 @@ class Schedule:
         plan, rounds = self._plan, len({item.round for item in earlier if item.kind == "measured"})
         arms = [str(arm) for arm in plan.arms if str(arm) in self._running]
         rankings = rank(
-            Runs(earlier), arms, margin=plan.margin, rounds=rounds, default_reference=self._default_reference
-        )
+            Runs(earlier), arms, margin=plan.margin, rounds=rounds, default_reference=self._default_reference,
+            baselines=plan.baselines,
+        )  # fmt: skip
         if not any(item.verdict for found in rankings for item in found.rows if item.against):
             if len([arm for arm in plan.arms if not arm.control and str(arm) in self._running]) < 2:
                 return frozenset(), f"{rounds} rounds: one arm, nothing to compare it with"

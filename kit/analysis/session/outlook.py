@@ -1,0 +1,199 @@
+"""How long an undecided session probably takes until its arms have verdicts, by simulated further rounds. Pure.
+
+A session knows a distribution of what it does not know (Gelman et al. 2013, Bayesian Data Analysis, ch. 5 and 7):
+
+1. The variance of a round: scaled inverse chi², with the pooled variance and degrees of freedom of the ranking.
+2. What each arm costs: normal around its estimate. Arms near the reference scatter about a common value; how much they
+   scatter is unknown, and drawn as well. Without that, identical arms would seem to differ by their luck so far.
+3. Further rounds: normal noise of each arm. All ratios of a round have the reference's noise in common.
+
+Each draw plays the rounds up to MOST_ROUNDS and asks after each whether the arms have verdicts. So the ends of the
+range contain what is unknown of ratio and noise, for all arms together. benchmarks/proofs/outlook.py plays whole
+sessions and counts how often the range holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.analysis.session.difference import Difference
+from kit.analysis.session.ranking import INCONCLUSIVE, Ranking, RankRow
+from kit.analysis.session.stopping import widening
+from kit.analysis.session.timing import count_rounds, round_seconds
+from kit.analysis.stats import estimators
+from kit.analysis.stats.estimators import Floats
+from kit.model.plan import MOST_ROUNDS
+from kit.model.session import Session
+
+#: Simulated futures, and the values of all arms and rounds that limit them.
+_DRAWS, _LEAST_DRAWS, _MOST_VALUES = 1_000, 200, 500_000
+_SEED = 20_261_129
+#: An arm is hopeless if this share of futures does not decide it.
+SURE = 0.9
+#: Logarithm of the ratio from which on an arm says nothing about those near the reference.
+_FAR = math.log(1.25)
+#: Scatter of what arms cost, as a logarithm: possible values, and the scale of its half-Cauchy prior (Gelman 2006,
+#: doi:10.1214/06-BA117A).
+_SCATTERS: Floats = np.concatenate([[0.0], np.geomspace(0.001, 0.2, 30)])
+_SCALE = 0.05
+#: The least standard deviation of a round that is divided by, as a logarithm.
+_LEAST_SPREAD = 1e-9
+
+Looks = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """``hopeless``: arms and points that MOST_ROUNDS rounds do not decide, with a probability of 90 %. ``seconds``
+    until all others are decided: the low end of the 80 % range, the median, and the high end. Each may be infinite: not
+    within MOST_ROUNDS rounds, which end after ``most`` further seconds. None if no other arm is left, or if a round's
+    time is unknown."""
+
+    hopeless: tuple[tuple[str, str], ...] = ()
+    seconds: tuple[float, float, float] | None = None
+    most: float = math.inf
+
+
+def find_outlook(session: Session, rankings: Sequence[Ranking]) -> Outlook:
+    """Return what further rounds would probably decide. A session always has the same outlook."""
+    each, rounds = round_seconds(session), MOST_ROUNDS - count_rounds(session)
+    judged = [row for ranking in rankings for row in _judged(ranking)]
+    if rounds < 1 or all(row.verdict != INCONCLUSIVE for row in judged):
+        return Outlook()
+    rng = np.random.default_rng(_SEED)
+    draws = max(_LEAST_DRAWS, min(_DRAWS, _MOST_VALUES // (len(judged) * rounds)))
+    hopeless: list[tuple[str, str]] = []
+    hopeful = False
+    all_decided = np.ones((rounds, draws), bool)
+    for ranking in rankings:
+        for row, looks in zip(_judged(ranking), decided_looks(ranking, rounds, draws, rng), strict=True):
+            inconclusive = row.verdict == INCONCLUSIVE
+            if inconclusive and float(looks.any(axis=0).mean()) <= 1 - SURE:
+                hopeless.append((row.arm, ranking.point))
+                continue
+            hopeful |= inconclusive
+            all_decided &= looks
+    if not hopeful or not each:
+        return Outlook(tuple(hopeless))
+    needed = np.where(all_decided.any(axis=0), 1.0 + all_decided.argmax(axis=0), math.inf)
+    tail = (1 - estimators.RANGE) / 2
+    low, typical, high = np.quantile(needed, (tail, 0.5, 1 - tail), method="inverted_cdf") * each
+    return Outlook(tuple(hopeless), (float(low), float(typical), float(high)), rounds * each)
+
+
+def _judged(ranking: Ranking) -> list[RankRow]:
+    """Return the rows whose verdicts end a session, as far as a round of them has a known noise."""
+    return [row for row in ranking.judged if row.verdict and row.against and row.against.spread is not None]
+
+
+def decided_looks(ranking: Ranking, rounds: int, draws: int, rng: np.random.Generator) -> Looks:
+    """Return arms x rounds x draws: whether the arm has a verdict after that number of further rounds. The arms are
+    those that decide about the session's end, in the ranking's order."""
+    compared = [row.against for row in _judged(ranking) if row.against]
+    further = np.arange(1, rounds + 1)
+    if not compared:
+        return np.zeros((0, rounds, draws), bool)
+    spreads = _draw_spreads(compared, draws, rng)
+    of_arms = _split(spreads)
+    effects = _draw_effects(compared, of_arms, rng)
+    noise = (rng.standard_normal((1 + len(compared), rounds, draws)) * of_arms[:, None]).cumsum(axis=1)
+    looks = np.zeros((len(compared), rounds, draws), bool)
+    for i, item in enumerate(compared):
+        total = (item.n + further)[:, None]
+        sums = item.n * math.log(item.ratio) + further[:, None] * effects[i] + noise[1 + i] - noise[0]
+        away = np.abs(sums / total)
+        error = _draw_errors(item, spreads[i], further, rng)
+        significant, bounded = (
+            np.hypot(_errors(item, ranking.rounds, further, which) * error, item.lasting[which] * item.floor)
+            for which in (0, 1)
+        )
+        looks[i] = (away > significant) | (away + bounded <= math.log1p(ranking.margin))
+    return looks
+
+
+def _draw_spreads(compared: Sequence[Difference], draws: int, rng: np.random.Generator) -> Floats:
+    """Return arms x draws: true standard deviations of a round's ratio. All estimates rest on the same runs, so they
+    are too large or too small together."""
+    from scipy.special import chdtri
+
+    degrees = np.array([item.degrees for item in compared], float)[:, None]
+    found: Floats = _spreads(compared) * np.sqrt(degrees / chdtri(degrees, rng.random(draws)))
+    return found
+
+
+def _spreads(compared: Sequence[Difference]) -> Floats:
+    return np.array([max(item.spread or 0.0, _LEAST_SPREAD) for item in compared])[:, None]
+
+
+def _split(spreads: Floats) -> Floats:
+    """Return the noise of the reference, then that of each arm: half the least variance of a ratio is the
+    reference's."""
+    reference = spreads.min(axis=0) / math.sqrt(2)
+    return np.vstack([reference, np.sqrt(spreads**2 - reference**2)])
+
+
+def _draw_effects(compared: Sequence[Difference], of_arms: Floats, rng: np.random.Generator) -> Floats:
+    """Return arms x draws: true logarithms of the ratios, by the normal hierarchical model (Gelman et al. 2013, 5.4).
+    Its members are the reference, whose value is 0 here, and the arms."""
+    values = np.array([0.0, *(math.log(item.ratio) for item in compared)])[:, None]
+    rounds = np.array([max(item.n for item in compared), *(item.n for item in compared)], float)[:, None]
+    variances = of_arms**2 / rounds
+    near = np.abs(values[:, 0]) < _FAR
+    total = variances[near][:, None] + _SCATTERS[:, None] ** 2  # members x scatters x draws
+    precision = (1 / total).sum(axis=0)
+    centre = (values[near][:, None] / total).sum(axis=0) / precision
+    squares = ((values[near][:, None] - centre) ** 2 / total).sum(axis=0)
+    prior = np.log(np.gradient(_SCATTERS) / (1 + (_SCATTERS / _SCALE) ** 2))[:, None]
+    chance = prior - 0.5 * (np.log(precision) + np.log(total).sum(axis=0) + squares)
+    chance = np.exp(chance - chance.max(axis=0)).cumsum(axis=0)
+    draws = np.arange(of_arms.shape[1])
+    which = (chance < rng.random(draws.size) * chance[-1]).sum(axis=0), draws
+    common = centre[which] + rng.standard_normal(draws.size) / np.sqrt(precision[which])
+    scatter = _SCATTERS[which[0]] ** 2
+    kept = np.where(near[:, None], scatter / (scatter + variances), 1.0)
+    true = common + kept * (values - common) + np.sqrt(kept * variances) * rng.standard_normal(variances.shape)
+    found: Floats = true[1:] - true[0]
+    return found
+
+
+def _draw_errors(item: Difference, spreads: Floats, further: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+    """Return rounds x draws: standard errors of the ratio, as they will be estimated. Each round adds as many degrees
+    of freedom as one did so far."""
+    each = item.degrees / estimators.own_degrees(item.n)
+    squares = (spreads**2 * rng.gamma(each / 2, 2.0, (further.size, spreads.size))).cumsum(axis=0)
+    variance = (item.degrees * (item.spread or 0.0) ** 2 + squares) / (item.degrees + each * further)[:, None]
+    found: Floats = np.sqrt(variance / (item.n + further)[:, None])
+    return found
+
+
+def _errors(item: Difference, looks: int, further: NDArray[np.int64], which: int) -> Floats:
+    """Return half widths in standard errors after further rounds, of the simultaneous 95 % interval (``which`` 0) or of
+    that for two one-sided tests (1), without what no round removes.
+
+    Quantiles are Student's t by Bonferroni's inequality, which after some rounds are within 3 % of the intervals' own.
+    By how much today's interval deviates counts the less, the more rounds follow."""
+    own = estimators.own_degrees(item.n)
+    degrees = np.array([item.degrees * estimators.own_degrees(item.n + more) / own for more in further.tolist()])
+    later = _quantiles(item.family, max(looks, item.n) + further, degrees, which)
+    today = _quantiles(item.family, np.array([looks]), np.array([item.degrees]), which)
+    low, high = ((item.low_all, item.high_all), (item.low_bound, item.high_bound))[which]
+    deviation = 1.0
+    if low and high and item.spread:
+        half = math.log(high / low) / 2
+        half = math.sqrt(max(half**2 - (item.lasting[which] * item.floor) ** 2, 0.0))
+        deviation = half / (item.spread / math.sqrt(item.n)) / float(today[0])
+    found: Floats = later * (1 + (deviation - 1) * (item.n / (item.n + further)) ** 2)
+    return found[:, None]
+
+
+def _quantiles(family: int, looks: NDArray[np.int64], degrees: Floats, which: int) -> Floats:
+    from scipy.special import stdtrit
+
+    tails = np.array([(1 - estimators.CONFIDENCE) / family / widening(rounds) for rounds in looks.tolist()])
+    found: Floats = stdtrit(degrees, 1 - tails / (1 if which else 2))
+    return found
