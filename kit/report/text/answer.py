@@ -14,6 +14,7 @@ from kit.analysis.session.ladder import Ladder
 from kit.analysis.session.more_rounds import find_outlook
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking
 from kit.analysis.session.timing import elapsed
+from kit.model.command_line import until_decided_command
 from kit.model.fact import NO_TRACING, TOGETHER
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import TRACED
@@ -170,7 +171,9 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
     if session.request.until_decided and not any(sample.kind == TRACED for sample in session.samples):
         yield f"kit compare --resume {session.id} --budget {_budget(most)}"
     else:
-        yield f"Start a new session with --rounds auto --budget {_budget(most + (elapsed(session) or 0) / 60)}"
+        budget = _budget(most + (elapsed(session) or 0) / 60)
+        command = until_decided_command(session.request, budget)
+        yield command or f"Start a new session with --rounds auto --budget {budget}"
 
 
 def _budget(minutes: float) -> str:
