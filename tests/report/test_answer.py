@@ -592,8 +592,14 @@ def test_an_undecided_session_says_what_would_decide_it() -> None:
 
 def test_only_an_open_session_goes_on() -> None:
     session = undecided_session()
-    fixed = " ".join(shown(replace(session, request=Request(rounds=5))).split())
-    assert "; as asked" in fixed and "Start a new session with --rounds auto" in fixed and "--resume" not in fixed
+    request = Request(command=("make", "-j2"), source="/srv/my project", arms=("bare", "layer:btrfs"), rounds=5)
+    fixed = shown(replace(session, request=request)).splitlines()
+    assert "; as asked" in fixed[0] and not [line for line in fixed if "--resume" in line]
+    (command,) = [line for line in fixed if line.startswith("kit compare ")]
+    whole = r"kit compare --arms bare,layer:btrfs --source '/srv/my project' --rounds auto --budget \d+[mh] -- make -j2"
+    assert re.fullmatch(whole, command)
+    of_file = replace(request, profiles=(("mine", "[mine]"),))
+    assert "Start a new session with --rounds auto" in " ".join(shown(replace(session, request=of_file)).split())
     stopped = shown(replace(session, status="interrupted"))
     assert f"\nkit compare --resume {session.id}\n" in stopped and "more minutes" not in stopped
     decided = shown(undecided_session(0.003))

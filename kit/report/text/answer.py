@@ -15,6 +15,7 @@ from kit.analysis.session.ladder import Ladder
 from kit.analysis.session.outlook import Outlook, find_outlook
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking
 from kit.analysis.session.timing import elapsed
+from kit.model.command_line import until_decided_command
 from kit.model.fact import NO_TRACING, TOGETHER, WORKER
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import TRACED
@@ -173,7 +174,9 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
     if session.request.until_decided and not alone and not any(sample.kind == TRACED for sample in session.samples):
         yield f"kit compare --resume {session.id} --budget {_budget(most)}"
     else:
-        yield f"Start a new session with --rounds auto --budget {_budget(most + (elapsed(session) or 0) / 60)}"
+        budget = _budget(most + (elapsed(session) or 0) / 60)
+        command = until_decided_command(session.request, budget)
+        yield command or f"Start a new session with --rounds auto --budget {budget}"
 
 
 def _how_long(outlook: Outlook, shown: str) -> str:
