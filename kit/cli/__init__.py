@@ -122,7 +122,9 @@ def _run() -> int:
         complain(f"kit: {error}")
         code = error.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
-        complain("kit: interrupted; what was measured is kept: kit show last")
+        from kit.cli.options import named_store
+
+        complain(f"kit: interrupted; what was measured is kept: kit show last{named_store()}")
         code = exit_code.INTERRUPTED
     except click.ClickException as error:
         complain(f"kit: {usage_error(error)}")
