@@ -62,9 +62,10 @@ class Outlook:
 def find_outlook(session: Session, rankings: Sequence[Ranking]) -> Outlook:
     """Return what further rounds would probably decide. A session always has the same outlook."""
     each, rounds = round_seconds(session), MOST_ROUNDS - count_rounds(session)
-    judged = [row for ranking in rankings for row in _judged(ranking)]
-    if rounds < 1 or all(row.verdict != INCONCLUSIVE for row in judged):
-        return Outlook()
+    judged = [(row, ranking.point) for ranking in rankings for row in _judged(ranking)]
+    undecided = [(row.arm, point) for row, point in judged if row.verdict == INCONCLUSIVE]
+    if rounds < 1 or not undecided:
+        return Outlook(tuple(undecided))
     rng = np.random.default_rng(_SEED)
     draws = max(_LEAST_DRAWS, min(_DRAWS, _MOST_VALUES // (len(judged) * rounds)))
     hopeless: list[tuple[str, str]] = []
@@ -98,9 +99,8 @@ def decided_looks(ranking: Ranking, rounds: int, draws: int, rng: np.random.Gene
     further = np.arange(1, rounds + 1)
     if not compared:
         return np.zeros((0, rounds, draws), bool)
-    spreads = _draw_spreads(compared, draws, rng)
+    spreads, effects = _draw_truths(compared, draws, rng)
     of_arms = _split(spreads)
-    effects = _draw_effects(compared, of_arms, rng)
     noise = (rng.standard_normal((1 + len(compared), rounds, draws)) * of_arms[:, None]).cumsum(axis=1)
     looks = np.zeros((len(compared), rounds, draws), bool)
     for i, item in enumerate(compared):
@@ -117,17 +117,14 @@ def decided_looks(ranking: Ranking, rounds: int, draws: int, rng: np.random.Gene
 
 
 def _draw_spreads(compared: Sequence[Difference], draws: int, rng: np.random.Generator) -> Floats:
-    """Return arms x draws: true standard deviations of a round's ratio. All estimates rest on the same runs, so they
-    are too large or too small together."""
+    """Return arms x draws: true standard deviations of a round's ratio, whose median is the estimate. All estimates
+    rest on the same runs, so they are too large or too small together."""
     from scipy.special import chdtri
 
+    estimates = np.array([max(item.spread or 0.0, _LEAST_SPREAD) for item in compared])[:, None]
     degrees = np.array([item.degrees for item in compared], float)[:, None]
-    found: Floats = _spreads(compared) * np.sqrt(degrees / chdtri(degrees, rng.random(draws)))
+    found: Floats = estimates * np.sqrt(chdtri(degrees, 0.5) / chdtri(degrees, rng.random(draws)))
     return found
-
-
-def _spreads(compared: Sequence[Difference]) -> Floats:
-    return np.array([max(item.spread or 0.0, _LEAST_SPREAD) for item in compared])[:, None]
 
 
 def _split(spreads: Floats) -> Floats:
@@ -137,9 +134,12 @@ def _split(spreads: Floats) -> Floats:
     return np.vstack([reference, np.sqrt(spreads**2 - reference**2)])
 
 
-def _draw_effects(compared: Sequence[Difference], of_arms: Floats, rng: np.random.Generator) -> Floats:
-    """Return arms x draws: true logarithms of the ratios, by the normal hierarchical model (Gelman et al. 2013, 5.4).
-    Its members are the reference, whose value is 0 here, and the arms."""
+def _draw_truths(compared: Sequence[Difference], draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return arms x draws: true standard deviations of a round's ratio, and true logarithms of the ratios, by the
+    normal hierarchical model (Gelman et al. 2013, 5.4). Its members are the reference, whose value is 0 here, and the
+    arms."""
+    spreads = _draw_spreads(compared, draws, rng)
+    of_arms = _split(spreads)
     values = np.array([0.0, *(math.log(item.ratio) for item in compared)])[:, None]
     rounds = np.array([max(item.n for item in compared), *(item.n for item in compared)], float)[:, None]
     variances = of_arms**2 / rounds
@@ -150,15 +150,15 @@ def _draw_effects(compared: Sequence[Difference], of_arms: Floats, rng: np.rando
     squares = ((values[near][:, None] - centre) ** 2 / total).sum(axis=0)
     prior = np.log(np.gradient(_SCATTERS) / (1 + (_SCATTERS / _SCALE) ** 2))[:, None]
     chance = prior - 0.5 * (np.log(precision) + np.log(total).sum(axis=0) + squares)
-    chance = np.exp(chance - chance.max(axis=0)).cumsum(axis=0)
-    draws = np.arange(of_arms.shape[1])
-    which = (chance < rng.random(draws.size) * chance[-1]).sum(axis=0), draws
-    common = centre[which] + rng.standard_normal(draws.size) / np.sqrt(precision[which])
+    chance = np.exp(chance - chance.max()).cumsum(axis=0)
+    drawn = rng.choice(draws, draws, p=chance[-1] / chance[-1].sum())
+    spreads, variances, chance = spreads[:, drawn], variances[:, drawn], chance[:, drawn]
+    which = (chance < rng.random(draws) * chance[-1]).sum(axis=0), drawn
+    common = centre[which] + rng.standard_normal(draws) / np.sqrt(precision[which])
     scatter = _SCATTERS[which[0]] ** 2
     kept = np.where(near[:, None], scatter / (scatter + variances), 1.0)
     true = common + kept * (values - common) + np.sqrt(kept * variances) * rng.standard_normal(variances.shape)
-    found: Floats = true[1:] - true[0]
-    return found
+    return spreads, true[1:] - true[0]
 
 
 def _draw_errors(item: Difference, spreads: Floats, further: NDArray[np.int64], rng: np.random.Generator) -> Floats:
@@ -178,7 +178,7 @@ def _errors(item: Difference, looks: int, further: NDArray[np.int64], which: int
     Quantiles are Student's t by Bonferroni's inequality, which after some rounds are within 3 % of the intervals' own.
     By how much today's interval deviates counts the less, the more rounds follow."""
     own = estimators.own_degrees(item.n)
-    degrees = np.array([item.degrees * estimators.own_degrees(item.n + more) / own for more in further.tolist()])
+    degrees = np.array([item.degrees * estimators.own_degrees(item.n + more) / own for more in map(int, further)])
     later = _quantiles(item.family, max(looks, item.n) + further, degrees, which)
     today = _quantiles(item.family, np.array([looks]), np.array([item.degrees]), which)
     low, high = ((item.low_all, item.high_all), (item.low_bound, item.high_bound))[which]
@@ -194,6 +194,6 @@ def _errors(item: Difference, looks: int, further: NDArray[np.int64], which: int
 def _quantiles(family: int, looks: NDArray[np.int64], degrees: Floats, which: int) -> Floats:
     from scipy.special import stdtrit
 
-    tails = np.array([(1 - estimators.CONFIDENCE) / family / widening(rounds) for rounds in looks.tolist()])
+    tails = np.array([(1 - estimators.CONFIDENCE) / family / widening(rounds) for rounds in map(int, looks)])
     found: Floats = stdtrit(degrees, 1 - tails / (1 if which else 2))
     return found
