@@ -43,7 +43,7 @@ OUTPUT = re.compile(
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by MkDocs for each page."""
     from kit.cli import cli
-    from kit.cli.pages.page import complete_page
+    from kit.cli.pages.parts import complete_page
 
     return complete_page(markdown, cli)
 

@@ -41,7 +41,7 @@ TOGETHER = {
     "store/test_outbox_flush.py": "postgresql",
     "store/test_roles.py": "postgresql",
     "machine/test_docs.py": "sandbox",
-    "machine/test_tune.py": "settings",
+    "machine/test_settings.py": "settings",
     "machine/test_guest.py::test_a_session_in_a_guest": "disks",
     "machine/test_nfs.py::test_server_and_client_in_one_guest": "disks",
 }

@@ -23,7 +23,7 @@ from kit.image import ImageCache, recipes
 
 FIXTURES = {"uml": ("guest", "uml")}
 #: Images that take minutes of CPU: they count as many, so that what needs them comes last of its stage.
-SLOW = {"containerd-2.1-nydus": 10, "docker-29": 10, "kit": 5}
+SLOW = {"containerd-2.1-nydus": 10, "docker-29": 10}
 #: Programs that are nicer while they build.
 BUILDERS = ("mmdebstrap", "go", "cargo")
 AT_ONCE = 2  # each waits for a mirror and for the disk half of its time

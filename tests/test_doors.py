@@ -30,8 +30,8 @@ _KERNEL = [
 ]  # fmt: skip
 #: Modules that read files of the kit's own package: recipes, programs, pages.
 _SHIPPED = [
-    "cli/pages/topics.py", "filesystem/profile.py", "guest/python.py", "guest/recipe.py",
-    "image/kit_environment.py", "image/recipe.py", "probe/binary.py", "session/guest/disks.py", "trace/bpftrace.py",
+    "filesystem/profile.py", "guest/python.py", "guest/recipe.py",
+    "image/recipe.py", "probe/binary.py", "session/guest/disks.py", "trace/bpftrace.py",
 ]  # fmt: skip
 #: Modules that open files in directories of the kit's own, which find_paths has checked and nobody else enters, or in
 #: the session's. They may not open what a user names, nor what lies in a directory of another user's.

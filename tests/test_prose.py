@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.cli import cli
-from kit.cli.pages.page import MARK
-from kit.cli.pages.parts import parts
+from kit.cli.pages.parts import MARK, parts
 from tests.generated import generate
 from tests.glossary import avoided_words
 

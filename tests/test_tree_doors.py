@@ -42,7 +42,6 @@ _OWN_PLACES = {
     "image/image.py": (1, "the lock of a cached image"),
     "image/image_file.py": (1, "a scratch directory of the cache"),
     "image/image_files.py": (1, "a scratch directory of the cache"),
-    "image/kit_environment.py": (2, "a scratch directory of the cache"),
     "image/layered.py": (3, "a scratch directory of the cache"),
     "image/oci_store.py": (5, "a scratch directory"),
     "image/recipe.py": (1, "the log of a recipe, in the cache"),

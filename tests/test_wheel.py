@@ -93,17 +93,6 @@ def test_a_wheel_has_its_licence_and_says_that_it_is_typed(wheel: zipfile.ZipFil
     assert "kit/py.typed" in wheel.namelist()
 
 
-def test_a_wheel_has_every_page_of_kit_help(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
-    top = "kit/_data/docs/"
-    named = {name.removeprefix(top) for name in wheel.namelist() if name.startswith(top)}
-    assert named == {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    wheel.extractall(tmp_path)
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    words = [sys.executable, "-m", "kit", "help", "exit-codes"]
-    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
-    assert "| 3 | an arm you named did not run" in done.stdout and "](" not in done.stdout
-
-
 def test_a_wheel_has_a_man_page_for_each_command(wheel: zipfile.ZipFile) -> None:
     pages = {Path(name).name: wheel.read(name).decode() for name in wheel.namelist() if "/share/man/man1/" in name}
     assert {"kit.1", *(f"kit-{name}.1" for name in COMMANDS)} <= set(pages)
@@ -188,34 +177,3 @@ def test_a_bill_of_materials_is_valid_cyclonedx(wheel: zipfile.ZipFile) -> None:
     assert json.loads(text)["metadata"]["component"]["purl"] == f"pkg:pypi/storage-driver-test-kit@{__version__}"
     assert JsonStrictValidator(SchemaVersion.V1_7).validate_str(text) is None
     assert JsonStrictValidator(SchemaVersion.V1_7).validate_str(text.replace('"library"', '"book"')) is not None
-
-
-_STAGE = """
-import sys
-from pathlib import Path
-from kit.image.kit_environment import KitEnvironment, own_digest
-print(own_digest(), KitEnvironment(["fleet"], "1").hook(Path(sys.argv[1])))
-"""
-
-
-def test_an_installed_kit_is_packed_again_for_its_image(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
-    """From the files that pip lists, of which some are its own, or in other directories."""
-    site = tmp_path / "site"
-    wheel.extractall(site)
-    (about,) = site.glob("*.dist-info")
-    (about / "INSTALLER").write_text("pip\n")
-    (site / "kit/__pycache__").mkdir()
-    (site / "kit/__pycache__/x.cpython-311.pyc").touch()
-    of_pip = [f"{about.name}/INSTALLER,,", "kit/__pycache__/x.cpython-311.pyc,,", "../../../bin/kit,,"]
-    record = [line for line in (about / "RECORD").read_text().splitlines() if ".data/" not in line]
-    (about / "RECORD").write_text("\n".join([*record, *of_pip]) + "\n")
-    done = subprocess.run(
-        [sys.executable, "-c", _STAGE, tmp_path / "staged"], cwd=tmp_path, check=True, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(site)},
-    )  # fmt: skip
-    (packed,) = tmp_path.glob("staged/*.whl")
-    assert packed.name == Path(wheel.filename or "").name
-    assert done.stdout.endswith(f"sh '{packed.name}[fleet]' && rm -r \"$1\"/kit-sources\n")
-    with zipfile.ZipFile(packed) as again:
-        names = {name for name in wheel.namelist() if ".data/" not in name}
-        assert set(again.namelist()) == names and "kit/_data/images/kit/image.toml" in names

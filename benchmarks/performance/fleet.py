@@ -56,7 +56,7 @@ class SleepingRunner(ShareRunner):
     seconds = 1.0
 
     def __init__(self, name: str) -> None:
-        super().__init__(replace(MEMBER, name=name))
+        super().__init__(replace(MEMBER, name=name, machine=name))
         self._ended = threading.Event()
 
     def interrupt(self, key: str = "") -> None:

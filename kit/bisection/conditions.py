@@ -13,11 +13,11 @@ from kit.host.command import which
 from kit.host.machine import Host
 from kit.image import Image, ImageCache, recipes
 from kit.image.image_file import find_image_file, from_image_file, has_layers
+from kit.model.default import DEFAULT_IMAGE
 from kit.model.fact import KERNEL, PROGRAM
 from kit.model.sample import input_digest
 from kit.model.scenario import Scenario
 from kit.model.session import Request, Session
-from kit.session.execute.materials import DEFAULT_IMAGE
 from kit.session.inputs.sources import prepare_input
 from kit.session.plan.planning import prepare_begun
 

@@ -50,13 +50,12 @@ SECTIONS = {
         "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),
         "image": ("kit.cli.image:image", "Build, save, list and remove images."),
         "kernel": ("kit.cli.kernel:kernel", "Build, list and remove guest kernels."),
-        "tune": ("kit.cli.tune:tune", "Show or tune settings of this machine."),
         "prune": ("kit.cli.prune:prune", "Remove old sessions, logs and unused cache entries."),
         "clean": ("kit.cli.clean:clean", "Undo what a killed session left, and record its end."),
         "config": ("kit.cli.config:config", "Show current settings with their files."),
         "schema": ("kit.cli.schema:schema", "Print the JSON Schema of a document."),
         "completion": ("kit.cli.completion:completion", "Print the completion script for bash, zsh or fish."),
-        "help": ("kit.cli.help:help_", "Explain a topic or a command."),
+        "help": ("kit.cli.help:help_", "Explain arms or a command."),
     },
 }
 
@@ -156,6 +155,7 @@ def usage_error(error: click.ClickException) -> UsageError:
     path = context.command_path if context else "kit"
     close = getattr(error, "possibilities", None)
     fix = f"use {' or '.join(close)}; see {path} --help" if close else f"see {path} --help"
+    fix = getattr(error, "fix", fix)
     return UsageError(_what(error) if path == "kit" else f"{path.removeprefix(_PROGRAM)}: {_what(error)}", fix)
 
 

@@ -38,7 +38,7 @@ Examples:
   kit bisect --good v1.0 --bad main --arm layer:overlay2 --dry-run -- make
 
 Each step compares a candidate with the good end, in rounds of both, until a sequential test decides. The same command
-goes on after an interruption. kit help bisect-a-slowdown has an example, kit help bisection the test.
+goes on after an interruption.
 Exit code 1 also means that no single first slow candidate is known.
 {described(DONE, FAILED, USAGE, BUSY, INTERRUPTED)}"""
 
@@ -179,15 +179,14 @@ def _asked(command: tuple[str, ...], given: dict[str, Any]) -> BisectionRequest:
 def _describe(asked: BisectionRequest) -> None:
     """Describe the search and its first step: everything is looked up, nothing is built or started."""
     from kit.bisection.steps import most_steps
-    from kit.host.machine import read_host
     from kit.model.plan import SlowdownTest
-    from kit.session.plan.planning import prepare, the_docker
+    from kit.session.plan.check import check_request
 
     candidates = asked.range.candidates
     steps = most_steps(candidates)
     test = SlowdownTest(asked.threshold, asked.error / steps)
     request = asked.step(candidates[-1], test, asked.request.interleave)
-    prepare(request, read_host(), the_docker(request))
+    check_request(request)
     click.echo(f"{len(candidates)} {_noun(asked.range)} after {asked.range.good.name}:")
     for item in candidates:
         click.echo(f"  {item.name} {item.subject}".rstrip())

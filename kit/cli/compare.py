@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from kit.cli.compare_options import EPILOG, CompareCommand, compare_options
 from kit.cli.completion import complete_scenarios
 from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context
-from kit.cli.options import check_writable, the_store, wanted_files, write
+from kit.cli.options import check_the_store, check_writable, the_store, wanted_files, write
 from kit.cli.suite import compare_suite
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import worst
@@ -50,7 +50,8 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     if given["resume"] and (given["scenario"] or command or given["commands"]):
         raise UsageError("--resume takes no scenario: the session has its own", "use kit compare --resume SESSION")
     if given["dry_run"]:
-        _describe(request, given["reference"], bool(given["fleet"]))
+        _describe(request, given)
+        check_the_store(store_url)
         return 0
     # Half of a command's start: the store and the statistics, which nothing above needs.
     from kit.report.text.progress import make_observer
@@ -60,9 +61,8 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     store = the_store(store_url, patient=True)
     observer = make_observer(quiet)
     paths = find_paths()
-    wipe = tuple(Path(name).absolute() for name in given["wipe"])
     idle = duration(wait_idle, "--wait-idle") if wait_idle else None
-    start = StartOptions(wait, idle, wipe, given["reference"])
+    start = StartOptions(wait, idle, _wiped(given), given["reference"])
     try:
         if given["fleet"] and request and not given["split"]:
             found = compare_each(request, fleet_context(given, store, observer), outputs, observer.close)
@@ -133,26 +133,26 @@ def report(session: Session, outputs: Mapping[str, str], rank: str = "", referen
             write(path, render(name, session, analysis))
 
 
-def _describe(request: Request | None, reference: str, on_fleet: bool) -> None:
+def _describe(request: Request | None, given: Mapping[str, Any]) -> None:
     """Describe the plan of a request: everything is read and looked up, nothing is built, mounted or started."""
-    from kit.host.machine import read_host
     from kit.model.default_driver import lacking
     from kit.model.plan import check_reference
-    from kit.session.plan.planning import prepare, the_docker, with_guest_cores
+    from kit.session.plan.check import check_request
+    from kit.session.plan.planning import the_docker
 
     if request is None:
         raise UsageError("--dry-run works with a new session only", "use kit show SESSION to see what it has measured")
-    docker = the_docker(request)
-    prepared = prepare(request, with_guest_cores(request, read_host()), docker)
+    docker, on_fleet = the_docker(request), bool(given["fleet"])
+    prepared = check_request(request, docker=docker, wipe=_wiped(given), here=not on_fleet)
     scenarios, plan = prepared.scenarios, prepared.plan
-    check_reference(reference, plan.arms)
+    check_reference(given["reference"], plan.arms)
     baselines = dict(plan.baselines)
     for point, scenario in scenarios.items():
         values = ", ".join(f"{key}={value}" for key, value in scenario.values)
         at = f" at {point}" if point else ""
-        click.echo(
-            f"{scenario.label}{at}: {', '.join(step.name for step in scenario.phases)}; {values or 'no parameters'}"
-        )
+        phases = ", ".join(step.name for step in scenario.phases)
+        click.echo(f"{scenario.label}{at}: {phases}; {values or 'no parameters'}")
+    click.echo(f"  image {prepared.image}" if prepared.image else "  no image: the host's own programs")
     for name, text in (*prepared.request.commands, *prepared.request.revisions):
         click.echo(f"  {name}: {text}")
     for arm in plan.arms:
@@ -175,6 +175,10 @@ def _describe(request: Request | None, reference: str, on_fleet: bool) -> None:
         kinds = tuple(MACHINES) if request.guest == AUTO else (request.guest,)
         for line in kernel_ahead(plan.arms, kinds, find_paths().cache):
             click.echo(line)
+
+
+def _wiped(given: Mapping[str, Any]) -> tuple[Path, ...]:
+    return tuple(Path(name).absolute() for name in given["wipe"])
 
 
 def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:

@@ -24,7 +24,7 @@ Examples:
   kit completion zsh > "${fpath[1]}/_kit"
   kit completion fish > ~/.config/fish/completions/kit.fish
 
-Commands, options, scenarios, arms, filesystems, images, metrics, sessions and topics are completed."""
+Commands, options, scenarios, arms, filesystems, images, metrics and sessions are completed."""
 
 #: Words that no shell reads as anything else, whole or in part.
 _PLAIN = re.compile(r"[\w./][\w./:@=+,-]*")
@@ -128,13 +128,10 @@ def complete_cached_images(context: click.Context, parameter: click.Parameter, b
     return _beginning(dict.fromkeys(_cached()), begun)
 
 
-def complete_topics(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Return topics of kit help, and commands."""
-    from kit.cli.pages.topics import find_topics
-
+def complete_help(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Return what kit help explains: arms, and commands."""
     root = context.find_root().command
-    commands = root.list_commands(context) if isinstance(root, click.Group) else []
-    return _beginning(dict.fromkeys((*(topic.name for topic in find_topics()), *commands)), begun)
+    return _beginning(["arms", *(root.list_commands(context) if isinstance(root, click.Group) else [])], begun)
 
 
 def complete_metrics(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:

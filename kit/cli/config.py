@@ -23,6 +23,14 @@ By precedence, the first that has a setting counts:
   3. kit.toml in this directory, or in the nearest one above that has a file with settings
   4. [tool.kit] of pyproject.toml there
   5. the user's config.toml, in ~/.config/storage-driver-test-kit, or in KIT_HOME
+
+\b
+A file, kit.toml:
+  arms = ["bare", "layer:overlay2"]
+  rounds = 5
+  [labels]
+  team = "builds"
+
 Nightly files use the store's URL alone; pytest's own settings come before 3."""
 
 
@@ -48,7 +56,7 @@ def config(every: bool, json_file: str) -> None:
     if shown:
         click.echo(tabulate(shown, ["setting", "value", "from"], disable_numparse=True))
     else:
-        click.echo(f"no settings; make kit.toml here, or {config_file()}: see kit help configuration")
+        click.echo(f"no settings; make kit.toml here, or {config_file()}: see kit config --help")
 
 
 _DEFAULT = "default"

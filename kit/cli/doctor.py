@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -54,14 +54,17 @@ def doctor(arms: tuple[str, ...], json_file: str, wait: bool) -> int:
 
 
 def _shown(diagnoses: Iterable[Diagnosis], quiet: bool) -> list[Diagnosis]:
-    """Print each diagnosis as soon as it is known."""
+    """Print each diagnosis as soon as it is known; the same reason and fix several times in a row are printed once."""
     found: list[Diagnosis] = []
     for diagnosis in diagnoses:
+        previous = found[-1] if found else None
         if not quiet:
-            if not found or diagnosis.kind != found[-1].kind:
+            if previous is None or diagnosis.kind != previous.kind:
                 click.echo(f"\n{diagnosis.kind}" if found else diagnosis.kind)
-            click.echo(f"  {'works' if diagnosis.works else 'no   '}  {diagnosis.name:25} {diagnosis.reason}")
-            if diagnosis.fix and not diagnosis.works:
+            repeated = previous is not None and replace(previous, name=diagnosis.name) == diagnosis
+            reason = "as above" if repeated and diagnosis.fix else diagnosis.reason
+            click.echo(f"  {'works' if diagnosis.works else 'no   '}  {diagnosis.name:25} {reason}")
+            if diagnosis.fix and not diagnosis.works and not repeated:
                 click.echo(f"         {'':25} fix: {diagnosis.fix}")
         found.append(diagnosis)
     return found

@@ -12,7 +12,6 @@ COMMANDS = {
     "worker": ("kit.cli.fleet_serve:worker", "Add this machine to a fleet."),
     "certificates": ("kit.cli.fleet_serve:certificates", "Make the certificates of a fleet."),
     "show": ("kit.cli.fleet_show:show", "Show what each arm costs over all machines."),
-    "plan": ("kit.cli.fleet_show:plan", "Plan how many machines and rounds a question needs."),
     "status": ("kit.cli.fleet_status:status", "Show what each machine can do, and what runs."),
 }
 
@@ -24,8 +23,7 @@ Examples:
   kit fleet status fleet.example.org --tls ~/kit-fleet
   kit compare kernel:short --fleet fleet.example.org --fleet-tls ~/kit-fleet --split --machines 8
 
-A client of a worker is root on its machine. Without certificates, a fleet listens on 127.0.0.1 only. See
-kit help fleet."""
+A client of a worker is root on its machine. Without certificates, a fleet listens on 127.0.0.1 only."""
 
 
 @click.group(cls=LazyGroup, sections={"Commands": COMMANDS}, epilog=_EPILOG)

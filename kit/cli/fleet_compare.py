@@ -10,6 +10,7 @@ import click
 
 from kit.cli.options import Command, fleet_tls_option
 from kit.core.errors import UsageError
+from kit.core.listing import listed
 from kit.report.renderer import FLEET, find
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from kit.model.session import Request, Session
     from kit.store import Store
 
+#: Most sessions whose names follow the first one's.
+_NAMED = 3
 _OPTIONS = (
     click.option("--fleet", metavar="SCHEDULER", default="", help="Run on machines of this fleet."),
     fleet_tls_option,
@@ -106,4 +109,6 @@ def _report_each(found: Sequence[Session]) -> None:
     left = [LeftOut(WORKER.text(item.facts), item.id, item.status) for item in found if item.status != DONE]
     answer = replace(answer, title=found[0].title, left_out=(*answer.left_out, *left))
     click.echo(find(FLEET, "table").render(answer), nl=False)
-    click.echo(f"each by itself: kit show {found[0].id}" + (f", …{found[-1].id[-4:]}" if len(found) > 1 else ""))
+    click.echo(f"each by itself: kit show {found[0].id}")
+    if len(found) > 1:
+        click.echo(f"the others: {listed([session.id for session in found[1:]], _NAMED)}")

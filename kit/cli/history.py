@@ -13,8 +13,12 @@ from kit.core.errors import UsageError
 from kit.report.format.wrap import wrap
 from kit.report.renderer import BETWEEN, HISTORY, find
 
+#: Newest sessions that are searched for one of a command.
+_SEARCHED = 500
+
 if TYPE_CHECKING:
     from kit.analysis.history.history import Entry
+    from kit.store import Store
 
 _EPILOG = """\b
 Examples:
@@ -49,35 +53,42 @@ Each change has an interval (Welch's t test). Facts that differ between the sess
     help="Choose one of several baselines.",
 )
 @click.option("--ignore", "across", multiple=True, metavar="FACT", help="Continue a series although this differs: "
-              "a fact, or sources, image, scenario, probe (repeatable).")  # fmt: skip
+              "a fact, or sources, image, scenario, probe (repeatable).  [those of its night]")  # fmt: skip
 @machine_option
 @click.option(
     "--last", "most", type=click.IntRange(1), default=1000, metavar="N", help="Look at the newest N sessions.  [1000]"
 )
-@click.option("--confirm", type=click.IntRange(2), default=3, metavar="N", help="Sessions that confirm a change.  [3]")
+@click.option("--confirm", type=click.IntRange(2), metavar="N",
+              help="Sessions that confirm a change.  [its night's, else 3]")  # fmt: skip
 @click.option("--all", "all_series", is_flag=True, help="Show all series, not only the newest.")
 @output_options(HISTORY)
 @store_option
 def history(
     scenario: str, arm: str, phase: str, metric: str, baseline: str, across: tuple[str, ...], machine: str, most: int,
-    confirm: int, all_series: bool, format_: str, output: str, json_file: str, store_url: str,
+    confirm: int | None, all_series: bool, format_: str, output: str, json_file: str, store_url: str,
 ) -> None:  # fmt: skip
     """Show an arm's penalty over time, and when it changed."""
     from kit.analysis.history.change_attribution import find_common, long_enough, tracks_by_machine
-    from kit.analysis.history.changepoint import ChangeHistory, find_changes
+    from kit.analysis.history.changepoint import ChangeHistory, confirming, find_changes
     from kit.analysis.history.history import compared_alike, split
     from kit.model.arm import spelled
     from kit.model.fact import SEVERAL
     from kit.report.history.change_attribution import fleet_lines
     from kit.report.history.history import Subject, render_histories_json
     from kit.store.fleet_history import Figure, find_fleet_past
+    from kit.store.series import newest_request
 
     store = the_store(store_url)
     name = spelled(arm)
     entries = store.history(scenario, name, phase, metric, machine, most)
+    if not entries and (titled := _title_of_command(scenario, name, store)):
+        scenario = titled
+        entries = store.history(scenario, name, phase, metric, machine, most)
     if not entries:
         at = f" on a machine '{machine}…'" if machine else ""
         raise _nothing(name, f"of '{scenario}'{at} has a comparison of {name}{_of(phase, metric)}", store.titles())
+    request = newest_request(store, scenario, name, machine)
+    across, confirm = across or request.ignore, confirm or confirming(request)
     chosen = spelled(baseline) if baseline else entries[-1].outcome.comparison.baseline
     groups = _by_point([item for item in entries if item.outcome.comparison.baseline == chosen])
     workers = {item.worker for item in entries if item.worker and SEVERAL not in item.worker}
@@ -109,6 +120,15 @@ def history(
     write_rendered(
         format_, output, json_file, lambda form: render_histories_json(histories) if form == "json" else text
     )
+
+
+def _title_of_command(command: str, arm: str, store: Store) -> str:
+    """Return the title of the newest session of that command, which has a title of its own; '' without one."""
+    from kit.model.session import DONE
+    from kit.store import SessionFilter
+
+    heads = store.list(SessionFilter(arm=arm, status=DONE), _SEARCHED)
+    return next((head.title for head in heads if head.request.own_command == command), "")
 
 
 def _of(phase: str, metric: str) -> str:

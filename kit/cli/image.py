@@ -41,8 +41,8 @@ def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> No
 
 
 @image.command(
-    epilog="\b\nExamples:\n  kit image save kit kit.tar\n  docker load --input kit.tar\n"
-    "  kit image save kit kit.tar --tag registry.example.org/kit:0.7"
+    epilog="\b\nExamples:\n  kit image save smoke smoke.tar\n  docker load --input smoke.tar\n"
+    "  kit image save smoke smoke.tar --tag registry.example.org/smoke:1"
 )
 @click.argument("name", shell_complete=complete_images)
 @click.argument("file", type=click.Path(path_type=Path))

@@ -9,8 +9,20 @@ import click
 
 from kit.cli.options import json_option, wait_option, write_json
 
+_EPILOG = """\b
+Examples:
+  kit kernel build aufs
+  kit kernel list
+  kit kernel rm aufs
+  kit compare smoke --guest --arms bare,layer:devicemapper
+  kit compare smoke --kernel ~/linux/arch/x86/boot/bzImage --arms bare,layer:overlay2
 
-@click.group(epilog="\b\nExamples:\n  kit kernel build aufs\n  kit kernel list\n  kit kernel rm aufs")
+--kernel takes a kernel of yours, a bzImage or a User-Mode Linux: with BLK_DEV_LOOP, CGROUPS, NAMESPACES,
+BPF_SYSCALL, CGROUP_BPF, POSIX_MQUEUE, the drivers and the filesystems built in, or as --modules. The guest
+says what its kernel lacks before the session begins."""
+
+
+@click.group(epilog=_EPILOG)
 def kernel() -> None:
     """Build, list and remove guest kernels.
 

@@ -16,7 +16,6 @@ _EPILOG = """\b
 Examples:
   kit matrix
   kit matrix --weight kernel=3 --weight git=2
-  kit matrix --scenario 'make -j8' --price 0.34/h --builds 400/day    what each driver costs per year
   kit matrix --reference bare --arm layer:overlay2 --arm layer:btrfs
   kit matrix --format html -o matrix.html
 
@@ -38,25 +37,22 @@ each machine, pooled. Two classes of machines are never mixed: --class picks one
 @click.option("--margin", default="3%", metavar="P%", help="Treat differences below this as equivalent.  [3%]")
 @click.option("--weight", "weights", multiple=True, metavar="NAME=N",
               help="Weight of a scenario in the mean (repeatable).  [1]")  # fmt: skip
-@click.option("--price", default="", metavar="N/h", help="Price of a machine per hour; needs --builds.")
-@click.option("--builds", default="", metavar="N/day", help="Number of builds in a day; needs --price.")
 @output_options(MATRIX)
 @store_option
 def matrix(
     scenarios: tuple[str, ...], arms: tuple[str, ...], reference: str, machine_class: str, since: datetime | None,
-    metric: str | None, margin: str, weights: tuple[str, ...], price: str, builds: str, format_: str, output: str,
+    metric: str | None, margin: str, weights: tuple[str, ...], format_: str, output: str,
     json_file: str, store_url: str,
 ) -> None:  # fmt: skip
     """Show which driver to take: scenarios and arms in one table.
 
     The last rows are means over the scenarios, and what each arm costs beside time."""
-    from kit.analysis.matrix.asked import parse_price, parse_weights
+    from kit.analysis.matrix.weights import parse_weights
     from kit.store.matrix import MatrixQuestion, find_matrix
 
     asked = MatrixQuestion(
         scenarios, arms, reference, machine_class, since.replace(tzinfo=UTC).timestamp() if since else None,
         metric or "", percentage(margin, "--margin"), parse_weights(weights, "--weight"),
     )  # fmt: skip
-    priced = parse_price(price, builds, "--")
     found = find_matrix(the_store(store_url), asked)
-    write_rendered(format_, output, json_file, lambda name: find(MATRIX, name).render(found, priced))
+    write_rendered(format_, output, json_file, lambda name: find(MATRIX, name).render(found))

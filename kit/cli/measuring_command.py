@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,8 @@ class MeasuringCommand(cloup.Command):
     own_defaults: tuple[str, ...] = ()
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        from kit.host.command import which
+
         if "--" in args:
             cut = args.index("--")
             context.meta["kit.command"] = tuple(args[cut + 1 :])
@@ -31,11 +34,50 @@ class MeasuringCommand(cloup.Command):
 
             found = option_values(find_settings())
             context.default_map = {name: value for name, value in found.items() if name not in self.own_defaults}
-        left = super().parse_args(context, args)
+        try:
+            left = super().parse_args(context, [*args])
+        except click.UsageError as error:
+            command = self._command(context, args)
+            if command and (not getattr(error, "possibilities", None) or which(command[0])):
+                raise MissingDashesError(error.message, context, args, command) from None
+            raise
+        command = self._command(context, args)
+        if command and which(command[0]):
+            raise MissingDashesError(f"unknown scenario '{command[0]}'", context, args, command)
         of_files = (context.default_map or {}).get("labels")
         if of_files and context.get_parameter_source("labels") is ParameterSource.COMMANDLINE:
             context.params["labels"] = (*of_files, *context.params["labels"])  # of one name, the last counts
         return left
+
+    def _command(self, context: click.Context, args: list[str]) -> list[str]:
+        """Return the first word that is no option and all behind it, if they look like a command without its ``--``:
+        that word is no scenario. Else return no words."""
+        if context.resilient_parsing or context.meta.get("kit.command"):
+            return []
+        parser = self.make_parser(context)
+        parser.allow_interspersed_args = False
+        try:
+            words, rest, _ = parser.parse_args([*args])
+        except click.UsageError:  # an option before it
+            return []
+        word = words.get("scenario")
+        return [word, *rest] if isinstance(word, str) and not _is_scenario(word) else []
+
+
+def _is_scenario(word: str) -> bool:
+    from kit.session.plan.planning import scenario_names
+
+    return word.startswith("suite:") or ".toml" in word or word.partition(":")[0] in scenario_names()
+
+
+class MissingDashesError(click.UsageError):
+    """A command to measure is given without ``--`` before it. ``fix``: the command line with it."""
+
+    def __init__(self, message: str, context: click.Context, args: list[str], command: list[str]) -> None:
+        super().__init__(message, context)
+        options = args[: len(args) - len(command)]
+        self.fix = f"put -- before the command: {shlex.join([*context.command_path.split(), *options])} -- "
+        self.fix += shlex.join(command)
 
 
 def request_option(name: str, **more: Any) -> Callable[[Any], Any]:

@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_machines_options
-from kit.cli.options import cache_from_option, json_option, store_option, the_store, wait_idle_option, write
+from kit.cli.options import (
+    cache_from_option,
+    check_the_store,
+    json_option,
+    store_option,
+    the_store,
+    wait_idle_option,
+    write,
+)
 from kit.cli.streams import complain
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import MEANINGS, described
 from kit.core.quantity import duration
-from kit.core.redact import redact
-from kit.host.output_file import append_output, make_output_directory
+from kit.host.output_file import append_output, check_output_directory, make_output_directory
 from kit.report.renderer import NIGHT, find, renderers
 
 if TYPE_CHECKING:
@@ -48,8 +55,7 @@ A file:
   thresholds = ["layer:overlay2 < 10 %", "layer:overlay2 unpack < 60 %"]
 
 A night fails where the interval of a penalty lies above its limit, corrected for the number of thresholds; with
-on = "change" only after a change point in its history. kit help nightly-job has the rules and
-jobs for GitHub, GitLab, Jenkins and systemd.
+on = "change" only after a change point in its history.
 
 Written to the output directory: {", ".join(item.file for item in _FILES)}; the summary also to
 $GITHUB_STEP_SUMMARY.
@@ -78,8 +84,9 @@ def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, st
     _check_versions(job)
     destinations = open_destinations(job.notify)
     if check:
-        describe(job, "task")
-        click.echo(f"store: {redact(job.store) or 'the default'}; reports: {job.output}")
+        describe(job, "task", not given["fleet"])
+        check_output_directory(Path(job.output))
+        click.echo(f"store: {check_the_store(store_url or job.store)}; reports: {job.output}")
         if destinations:
             preview(job, the_store(store_url or job.store, read_only=True), destinations)
         return 0
@@ -108,21 +115,19 @@ def _check_versions(job: Job) -> None:
             check_version(engine, f"task {number}: ")
 
 
-def describe(job: Job, noun: str) -> None:
-    """Describe the tasks of a night or suite, with names and arms resolved as in a real one. Raises UsageError."""
-    from kit.session.plan.planning import find_scenario, plan_of
+def describe(job: Job, noun: str, here: bool = True) -> None:
+    """Describe the tasks of a night or suite, after the check of each. ``here``: they would run on this machine. Raises
+    UsageError."""
+    from kit.session.plan.check import check_request
 
     for number, task in enumerate(job.tasks, 1):
-        if task.request.scenario:
-            find_scenario(task.request.scenario)
-        plan = plan_of(task.request)
-        arms = {str(arm) for arm in plan.arms}
-        for item in task.thresholds:
-            if item.arm not in arms:
-                raise UsageError(
-                    f"threshold '{item}': its arm is not in the file", f"use one of: {', '.join(sorted(arms))}"
-                )
+        try:
+            plan = check_request(task.request, task.thresholds, here=here).plan
+        except UsageError as error:
+            raise UsageError(f"{noun} {number}: {error.message}", error.hint) from None
         click.echo(f"{noun} {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
+        if task.request.own_command not in ("", task.name):
+            click.echo(f"  {task.request.own_command}")
         for item in task.thresholds:
             click.echo(f"  {item}")
 
@@ -146,7 +151,8 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
     if given["fleet"]:
         from kit.fleet.client.run import run_split
 
-        elsewhere = partial(run_split, context=fleet_context(given, store, observer))
+        context = replace(fleet_context(given, store, observer), keep_order=True)
+        elsewhere = partial(run_split, context=context)
     try:
         night = run_night(job, find_paths(), store, observer, elsewhere)
     finally:

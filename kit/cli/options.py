@@ -198,6 +198,15 @@ def the_store(url: str, read_only: bool = False, patient: bool = False) -> Store
     return open_store(url, default, read_only, lambda text: complain(f"kit: {text}"), patient)
 
 
+def check_the_store(url: str) -> str:
+    """Check that ``the_store`` would succeed, and return the store's name. Nothing is made. Raises UsageError."""
+    from kit.core.paths import find_paths
+    from kit.host.settings_files import configured_store
+    from kit.store import check_store
+
+    return check_store(url or configured_store(), find_paths().store)
+
+
 def check_writable(path: str | None) -> None:
     """Check before hours of measuring that ``write`` can write there. Raises UsageError."""
     if path and path != "-":

@@ -13,12 +13,10 @@ import msgspec
 from kit.analysis.bisection.bisection import Bisection, Candidate
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut
 from kit.analysis.fleet.cost import FleetRatio
-from kit.analysis.fleet.plan import Cost, FleetPlan
 from kit.analysis.history.change_attribution import CommonChange
 from kit.analysis.history.changepoint import Change
 from kit.analysis.history.history import Differing
 from kit.analysis.history.session_diff import SessionDiff
-from kit.analysis.matrix.cost import Price, YearlyCost
 from kit.analysis.matrix.mean import ArmMean
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
@@ -122,8 +120,6 @@ _TASK = _table(
     comparisons=list[Comparison], histories=_list(_TRACK), common_changes=list[CommonChange], not_run=list[NotRun],
 )  # fmt: skip
 _WAITING = _table("WaitingOutbox", session=str, runs=int, store=str, reason=str, file=str)
-_PLANS = _table("FleetPlans", sure=FleetPlan | None, even=FleetPlan | None, here=FleetPlan | None)
-_PLANNED = _table("PlannedArm", arm=str, tau2=float | None, sigma2=float | None)
 _FLEET_RATIO = _table("FleetRatioRecord", **_fields(FleetRatio), verdict=str)
 _FLEET_ARM = _table("FleetArmRecord", **_fields(FleetArm, whole=_FLEET_RATIO), classes_differ=bool)
 _CELL = _table("MatrixCellRecord", **{
@@ -153,16 +149,12 @@ DOCUMENTS: Mapping[str, Document] = {
     "nightly": Document("kit nightly, as nightly.json", {
         "name": str, "started": float, "result": str, "exit_code": int, "tasks": _list(_TASK)}),
     "fleet-show": Document("kit fleet show --json", _fields(FleetAnswer, arms=_list(_FLEET_ARM)), 2),
-    "fleet-plan": Document("kit fleet plan --json", {
-        "scenario": str, "margin": float, "probability": float, "cost": Cost, "machines": int, "plans": _PLANS,
-        "arms": _list(_PLANNED), "not_planned": list[str], "classes_differ": list[str]}, 2),
     "fleet-status": Document("kit fleet status --json", {
         "machines": _list(_table("MachineStatus", **_fields(Member), runs=list[ShareStatus]))}),
     "matrix": Document("kit matrix --json", {
         "class": str, "reference": str, "margin": float, "take": str, "equivalent": list[str],
         "inconclusive": list[str], "wrong_for": _list(_WRONG_FOR), "rows": _list(_MATRIX_ROW), "means": list[ArmMean],
-        "costs": list[YearlyCost], "price": Price | None, "classes": list[str], "without": list[str],
-        "left_out": list[LeftOut]}),
+        "classes": list[str], "without": list[str], "left_out": list[LeftOut]}),
     "scenarios": Document("kit scenarios --json", {"scenarios": list[Scenario]}),
     "images": Document("kit image list --json", {"images": list[Image]}),
     "kernels": Document("kit kernel list --json", {"kernels": list[BuiltKernel]}),

@@ -17,7 +17,7 @@ Examples:
   kit store grant writer builders --store postgresql+psycopg://kit@db/kit
   kit store grant reader grafana --store postgresql+psycopg://kit@db/kit
 
-kit help share-a-store says what a writer and a reader may do; kit help store-views has queries for Grafana."""
+A writer adds sessions and changes those that its role began while they run; it removes nothing. A reader reads."""
 
 
 @click.group(epilog=_EPILOG)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from kit.cli.options import the_store
+from kit.cli.options import check_the_store, the_store
 from kit.cli.streams import complain
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import NOT_RUN, worst
@@ -69,6 +69,7 @@ def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
         from kit.cli.nightly import describe
 
         describe(job, "scenario")
+        check_the_store(given["store_url"])
         return 0
     return _run(job, given, asked)
 
@@ -180,7 +181,7 @@ def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
             tuple(session.title for session in done), margin=margin, sessions=tuple(session.id for session in done)
         )
         try:
-            click.echo(find(MATRIX, "table").render(find_matrix(store, asked), None), nl=False)
+            click.echo(find(MATRIX, "table").render(find_matrix(store, asked)), nl=False)
         except KitError as error:  # the sessions are stored all the same
             complain(f"kit: no matrix: {error}")
     for part in parts:

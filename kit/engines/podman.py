@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Lock
 
 from kit.core.errors import MachineError
-from kit.core.private import user_name
 from kit.engines.account import RANGE
 from kit.engines.backing_root import BackingRoot
 from kit.engines.docker import DockerEngine
@@ -22,6 +21,7 @@ from kit.engines.user_namespace import namespace_blocker
 from kit.host import safe_fs
 from kit.host.command import require, run
 from kit.host.machine import Host
+from kit.host.user_namespace import why_no_mapped_users
 from kit.image import Image
 from kit.model.arm import RUNTIME, USERNS, Arm
 from kit.model.drivers.overlay import PARTIAL
@@ -50,17 +50,10 @@ class PodmanEngine(DockerEngine):
             return blocked
         try:
             self.require_tools(arm)
-            require("newuidmap")
         except MachineError as error:
             return Blocker(error.message, error.hint)
-        user = user_name(os.getuid())  # a container's may have no name
-        ranges = Path("/etc/subuid").read_text().splitlines() if Path("/etc/subuid").exists() else []
-        if not any(line.split(":")[0] in (user, str(os.getuid())) for line in ranges):
-            return Blocker(
-                f"{user} has no range of user numbers in /etc/subuid",
-                f"run sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}",
-            )
-        return None
+        reason, fix = why_no_mapped_users("podman")
+        return Blocker(reason, fix) if reason else None
 
     def require_tools(self, arm: Arm) -> None:
         super().require_tools(arm)

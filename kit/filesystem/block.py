@@ -60,7 +60,7 @@ def block_backing(
                 raise
             raise MachineError(
                 f"this kernel does not mount {kind_of} with {','.join(asked)}: {error.message}",
-                "see dmesg, or use a profile without it: kit help filesystems",
+                "see dmesg, or use a profile without it: kit help arms",
             ) from None
         stack.callback(unmount, where)
         mount = mount_of(where)

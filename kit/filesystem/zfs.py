@@ -24,7 +24,7 @@ def zfs_backing(
 ) -> Iterator[Backing]:
     """mkfs options are words of ``zpool create``, mount options are properties (``atime=off``). Raises MachineError,
     RunError."""
-    require_part(ZFS, "install zfs-dkms, which Debian has in contrib, or use a guest: kit help guest-kernels")
+    require_part(ZFS, "install zfs-dkms, which Debian has in contrib, or use a guest: kit kernel --help")
     require("zpool")
     with ExitStack() as stack:
         if options.device is not None:

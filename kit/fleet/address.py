@@ -55,7 +55,7 @@ def parse_address(text: str, tls: str) -> Address:
     if not tls and not address.loopback:
         raise UsageError(
             f"no fleet without TLS on {host or 'every address'}: whoever connects to a worker is root there",
-            f"run kit fleet certificates DIR, then give {TLS_OPTION}; or use 127.0.0.1; see kit help fleet",
+            f"run kit fleet certificates DIR, then give {TLS_OPTION}; or use 127.0.0.1: kit fleet --help",
         )
     return address
 

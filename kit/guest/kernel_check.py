@@ -20,12 +20,12 @@ def lacking(arms: Sequence[Arm], paths: Paths) -> Iterator[str]:
     """Return one sentence for each missing feature of the kernel. Raises MachineError if no container can run."""
     guest = f"the guest's kernel {platform.release()}"
     if not _has(LOOP):
-        raise MachineError(f"{guest} has no {LOOP.called}", "build it in: kit help guest-kernels")
+        raise MachineError(f"{guest} has no {LOOP.called}", "build it in: kit kernel --help")
     if any(arm.contained for arm in arms):
         for _, missing in unmet(CONTAINER, paths):
             raise MachineError(
                 f"{guest}: {missing.reason}",
-                f"use arms without a container (bare,union:overlay), or {missing.fix}: kit help guest-kernels",
+                f"use arms without a container (bare,union:overlay), or {missing.fix}: kit kernel --help",
             )
         for assumption in ASSUMPTIONS:
             if assumption.name in _USUAL and isinstance(answer := assumption.probe(paths), Unmet):

@@ -2,7 +2,7 @@
 
 ``kit doctor`` prints them all. A session refuses to start without those that it needs, and an arm is not run without
 those of its kind. What has an owner of its own is checked there, when it is used: tools (``command.require``), parts of
-the kernel (``kernel_part.require_part``), settings that make figures noisy (``tuning``)."""
+the kernel (``kernel_part.require_part``), settings that make figures noisy (``setting``)."""
 
 from __future__ import annotations
 
@@ -308,8 +308,14 @@ def _init(paths: Paths) -> str | Unmet:
 
 
 def _daemons(paths: Paths) -> str | Unmet:
-    running = [f"{name} ({path})" for name, path in _SOCKETS.items() if Path(path).is_socket()]
-    return f"{', '.join(running)}; the kit's are beside them" if running else "none"
+    running, hidden = [], []
+    for name, path in _SOCKETS.items():
+        try:
+            running += [f"{name} ({path})"] if Path(path).is_socket() else []
+        except PermissionError:  # its directory is root's
+            hidden.append(name)
+    text = f"{', '.join(running)}; the kit's are beside them" if running else "none"
+    return f"{text}; whether {' or '.join(hidden)} runs, only root sees" if hidden else text
 
 
 def _read(path: str) -> str:
@@ -354,7 +360,7 @@ ASSUMPTIONS = (
     Assumption("seccomp", "The kernel filters system calls of containers.", _seccomp),
     Assumption("user namespaces", "Users may make them.", _user_namespaces, USER_NAMESPACE),
     Assumption("security modules", "None; doctor names those that are active.", _security),
-    Assumption("init", "None; timers of kit tune and nights use systemd.", _init),
+    Assumption("init", "None; timers of nights, and those that doctor lists, use systemd.", _init),
     Assumption("running daemons", "None; doctor names those that run.", _daemons),
     Assumption("processes", "All of the machine's are visible.", _processes, kind="container"),
     Assumption("control groups", "All of the machine's are visible.", _cgroup_namespace, kind="container"),

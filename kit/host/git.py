@@ -90,7 +90,7 @@ class Repository:
 def _viewed(directory: str) -> Iterator[Repository]:
     """Yield a view of the repository that contains a directory. Raises RunError."""
     place = Path(directory).resolve()
-    top = next((path for path in (place, *place.parents) if _is_repository(path)), None)
+    top = next((path for path in (place, *place.parents) if is_repository(path)), None)
     if top is None:
         raise RunError(f"git of {directory} failed: not a git repository", "name a directory of a Git repository")
     with scratch(Path(tempfile.gettempdir())) as own:
@@ -104,7 +104,8 @@ def sudo_user() -> dict[str, str]:
     return {"SUDO_UID": os.environ["SUDO_UID"]} if "SUDO_UID" in os.environ else {}
 
 
-def _is_repository(path: Path) -> bool:
+def is_repository(path: Path) -> bool:
+    """Return whether a directory is the top of a repository, with or without a work tree."""
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 

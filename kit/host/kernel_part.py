@@ -121,4 +121,4 @@ def why_not_loaded(names: str, root: Path = _ROOT) -> tuple[str, str]:
 def _another_kernel() -> str:
     ubuntu = os_release().get("ID") == "ubuntu"
     more = f"run apt-get install linux-modules-extra-{os.uname().release}, or " if ubuntu else ""
-    return f"{more}boot a kernel that has it, or use a guest: kit help guest-kernels"
+    return f"{more}boot a kernel that has it, or use a guest: kit kernel --help"

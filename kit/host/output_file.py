@@ -77,6 +77,14 @@ def make_output_directory(path: Path) -> None:
                 os.close(directory)
 
 
+def check_output_directory(path: Path) -> None:
+    """Check that ``make_output_directory`` could make it and files can be written there. Raises UsageError."""
+    whole = path.absolute()
+    above = next(place for place in (whole, *whole.parents) if os.path.lexists(place))
+    if (above == whole and whole.is_symlink()) or not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: {above} is not a directory that you may write to", "name another: --output DIR")
+
+
 @contextmanager
 def _directory(path: Path, make: bool = False) -> Iterator[int]:
     """Yield a descriptor of the directory of a path."""

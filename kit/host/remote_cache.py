@@ -125,7 +125,7 @@ def parse_peer(text: str) -> Peer:
     if parts.scheme == "http" and not _loopback(parts.hostname):
         raise UsageError(
             f"{redact(text)}: without TLS another server could answer, and its images run as root here",
-            "use https://, a shared directory, or ssh -L to a port of 127.0.0.1: kit help share-a-cache",
+            "use https://, a shared directory, or ssh -L to a port of 127.0.0.1",
         )
     return Peer(text)
 

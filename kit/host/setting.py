@@ -1,17 +1,23 @@
-"""Settings of the machine that change how steady its figures are. A reboot gives all of them back."""
+"""Settings of the machine that change how steady its figures are, each with the command that sets it for measuring.
+A reboot gives all of them back: units of systemd are stopped, not disabled."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kit.core.errors import MachineError, said_by_system
+from kit.core.errors import MachineError
+from kit.host.command import CommandError, run
 
 _CPU = "sys/devices/system/cpu"
-AS_ROOT = "run as root: sudo kit …"
+_ACTIVE, _INACTIVE = "active", "inactive"
+_RUNNING = (_ACTIVE, "activating", "reloading", "refreshing")
+#: Exists where systemd is the init process (sd_booted(3)).
+_BOOTED = "run/systemd/system"
 
 
 class Setting(Protocol):
@@ -22,14 +28,12 @@ class Setting(Protocol):
     def name(self) -> str: ...
     @property
     def why(self) -> str: ...
-    @property
-    def wanted(self) -> str: ...
     def find(self, root: Path) -> Iterator[Reading]:
         """Return where this machine has it, below a root directory."""
 
     def noisy(self, value: str) -> bool: ...
-    def write(self, place: str, value: str) -> None:
-        """Raises MachineError."""
+    def fix(self, places: Sequence[str]) -> str:
+        """Return the command that sets it in these places."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,8 @@ class KernelSetting:
     def noisy(self, value: str) -> bool:
         return self.is_noisy(value)
 
-    def write(self, place: str, value: str) -> None:
-        try:
-            Path(place).write_text(value)
-        except PermissionError as error:
-            raise MachineError(f"{said_by_system(error)}; it can't be set to {value}", AS_ROOT) from None
-        except OSError as error:
-            fix = "see whether the firmware or a container forbids it"
-            raise MachineError(f"{place} can't be set to {value}: {error.strerror}", fix) from None
+    def fix(self, places: Sequence[str]) -> str:
+        return f"echo {self.wanted} | sudo tee /{self.files}"
 
 
 #: The governor and Intel's turbo are what pyperf's `system tune` sets, too.
@@ -100,3 +98,81 @@ def read_value(path: Path) -> str:
     text = path.read_text().strip()
     chosen = re.search(r"\[(\S+)\]", text)
     return chosen[1] if chosen else text
+
+
+@dataclass(frozen=True)
+class UnitSetting:
+    """A setting that is made of units, which disturb runs."""
+
+    name: str
+    units: tuple[str, ...]
+    why: str
+
+    def find(self, root: Path) -> Iterator[Reading]:
+        for shown in _show(*self.units) if (root / _BOOTED).is_dir() else ():
+            if shown["LoadState"] != "not-found":
+                yield Reading(self, shown["Id"], _state(shown), _label(shown))
+
+    def noisy(self, value: str) -> bool:
+        return value == _ACTIVE
+
+    def fix(self, places: Sequence[str]) -> str:
+        return f"sudo systemctl stop {' '.join(places)}"
+
+
+#: pyperf's `system tune` stops irqbalance, too. Not unattended-upgrades.service: it waits for the shutdown, and may
+#: install upgrades when it is stopped; apt-daily-upgrade.timer is what starts them.
+UNIT_SETTINGS = (
+    UnitSetting(
+        "timers",
+        tuple(
+            f"{name}.timer"
+            for name in (
+                "anacron", "apport-autoreport", "apt-daily", "apt-daily-upgrade", "backup-rpmdb", "btrfs-balance",
+                "btrfs-defrag", "btrfs-scrub", "btrfs-trim", "dnf-automatic", "dnf-makecache", "dnf5-automatic",
+                "dnf5-makecache", "dpkg-db-backup", "e2scrub_all", "fstrim", "fwupd-refresh", "locate", "logrotate",
+                "man-db", "mdcheck_continue", "mdcheck_start", "mlocate-updatedb", "motd-news", "plocate-updatedb",
+                "raid-check", "snapd.snap-repair", "snapper-cleanup", "snapper-timeline", "sysstat-collect",
+                "sysstat-summary", "systemd-tmpfiles-clean", "ua-timer", "update-notifier-download",
+                "update-notifier-motd", "xfs_scrub_all",
+            )
+        ),
+        "the distribution's jobs use CPU and disk when they please",
+    ),
+    UnitSetting("IRQ balance", ("irqbalance.service",), "interrupts move to other CPUs within a round"),
+)  # fmt: skip
+
+
+def _show(*units: str) -> Iterator[Mapping[str, str]]:
+    """Return the properties of each unit, also of one that does not exist; nothing where no manager answers, as in some
+    containers."""
+    wanted = "--property=Id,LoadState,UnitFileState,ActiveState,NextElapseUSecRealtime"
+    with suppress(CommandError, MachineError):
+        for block in run(["systemctl", "show", wanted, *units]).split("\n\n"):
+            yield dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+
+
+def _state(shown: Mapping[str, str]) -> str:
+    """Return ``active`` or ``inactive``, and ``disabled`` or ``masked`` for what its owner does not want at all."""
+    if shown["LoadState"] != "loaded":
+        return shown["LoadState"]
+    if shown["UnitFileState"] == "disabled":
+        return "disabled"
+    return _ACTIVE if shown["ActiveState"] in _RUNNING else _INACTIVE
+
+
+def _label(shown: Mapping[str, str]) -> str:
+    """Return ``fstrim.timer (next: Mon 2026-11-30 01:12:30 UTC)`` for a running timer."""
+    state, when = _state(shown), shown.get("NextElapseUSecRealtime")
+    if state != _ACTIVE:
+        return state
+    return f"{shown['Id']} (next: {when})" if when else shown["Id"]
+
+
+SETTINGS: tuple[Setting, ...] = (*KERNEL_SETTINGS, *UNIT_SETTINGS)
+
+
+def read_settings(root: Path = Path("/")) -> Iterator[Reading]:
+    """Return each setting that this machine has. A virtual machine has mostly no CPU frequencies."""
+    for setting in SETTINGS:
+        yield from setting.find(root)

@@ -5,20 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from kit.core.errors import RunError
-from kit.host.command import CommandError, require, run
+from kit.host.command import CommandError
 from kit.host.safe_fs import unpack
-from kit.image.recipe import explain, together
+from kit.image.mmdebstrap import run_mmdebstrap
+from kit.image.recipe import explain
 
 
 def extract_sources(package: str, suite: str, directory: Path, timeout: float | None = None) -> None:
     """Write ``/usr/src`` of a package into a new directory; nothing is installed. ``timeout``: in seconds. Raises
-    MachineError without mmdebstrap, RunError if the package can't be had."""
-    require("mmdebstrap")
+    MachineError if mmdebstrap is missing or cannot work for this user, RunError if the package can't be had."""
     archive = directory.with_name(f"{directory.name}.tar")
-    words: list[str | Path] = ["mmdebstrap", "--variant=extract", "--format=tar", f"--include={package}", suite]
+    words = ["--variant=extract", "--format=tar", f"--include={package}", suite]
     try:
-        env, what = {"TMPDIR": str(directory.parent)}, f"download of {package}"
-        run([*together(), *words, archive], env=env, timeout=timeout, what=what)
+        run_mmdebstrap([*words, archive], directory.parent, timeout=timeout, what=f"download of {package}")
     except CommandError as error:
         raise RunError(
             f"package {package} of {suite} can't be fetched: {explain(error.said) or error.message}",

@@ -97,7 +97,7 @@ class ImageCache:
         def build(rootfs: Path, archive: Path) -> Environment:
             tell(f"building image {name} from {recipe.sources}")
             recipe.build(rootfs, archive, self.directory / f"{name}.log")
-            return dict(word.split("=", 1) for word in recipe.environment)
+            return {}
 
         key = _recipe_key(recipe)
         make = checked(build, name) if force else taken_or_built(key, name, build, tell)
@@ -129,8 +129,7 @@ class ImageCache:
     def from_directory(self, path: Path) -> Image:
         """Return a root filesystem from a directory. It is read each time, since nothing shows whether it has
         changed."""
-        if not (path / "bin").exists() and not (path / "usr").exists():
-            raise UsageError(f"{path} is not a root filesystem: it has neither bin nor usr", "name its top directory")
+        check_rootfs(path)
 
         def pack(rootfs: Path, archive: Path) -> Environment:
             _check_holes(path)
@@ -227,6 +226,12 @@ class ImageCache:
             return image if rootfs.stat().st_size == image.size else None
         except (OSError, UnreadableError):
             return None
+
+
+def check_rootfs(path: Path) -> None:
+    """Check that a directory may be a root filesystem. Raises UsageError."""
+    if not (path / "bin").exists() and not (path / "usr").exists():
+        raise UsageError(f"{path} is not a root filesystem: it has neither bin nor usr", "name its top directory")
 
 
 def _recipe_key(recipe: Recipe) -> str:

@@ -10,9 +10,10 @@ from typing import IO, cast
 
 from kit.core.codec import UnreadableError
 from kit.core.errors import UsageError
+from kit.core.regular import open_regular
 from kit.host.safe_fs import identity, remove
 from kit.host.tarball import DAMAGED, members, read_tarball
-from kit.image.decompress import Allowance, plain
+from kit.image.decompress import Allowance, is_compressed, plain
 from kit.image.docker_archive import MARKER as DOCKER
 from kit.image.docker_archive import read_docker_archive, write_docker_archive
 from kit.image.flatten import flatten
@@ -45,6 +46,19 @@ def find_image_file(name: str) -> tuple[Path, str] | None:
         if path.is_file() or (path / OCI).is_file():
             return path, name[end + 1 :]
     return None
+
+
+def check_archive(path: Path, fix: str) -> None:
+    """Check that a file may be an archive: it begins like a compressed file or like a tarball. Nothing is decompressed.
+    Raises UsageError."""
+    try:
+        if not is_compressed(path):
+            with open_regular(path) as file, read_tarball(file) as tar:
+                next(members(tar), None)
+    except DAMAGED:
+        raise UsageError(f"{path} is not an archive", fix) from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", fix) from None
 
 
 def has_layers(path: Path) -> bool:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import resource
 from kit.core.redact import redact
 from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
-from kit.host.command import CommandError, require, run
+from kit.host.command import CommandError
 from kit.host.safe_fs import scratch
 from kit.image.go_programs import GoPrograms
-from kit.image.kit_environment import KitEnvironment, own_digest
 from kit.image.layered import add_layers
+from kit.image.mmdebstrap import PROGRAM, run_mmdebstrap, together
 from kit.image.rust_programs import RustPrograms
 
 T = TypeVar("T")
@@ -32,8 +31,6 @@ _ROLLING = ("unstable", "testing", "sid")
 _ENDING = ("E: setup failed", "E: mmdebstrap failed", "E: apt-get ", "E: apt download failed")
 #: For each program in Rust, on two cores.
 _RUST_MINUTES = 12
-#: For the kit with its packages of PyPI, and the programs that it calls, on two cores.
-_KIT_MINUTES = 4
 #: Lines of a reason: one missing package has one.
 _SHOWN = 5
 
@@ -51,10 +48,6 @@ class Recipe:
     go_programs: tuple[str, ...] = field(default=(), repr=False)  # see GoPrograms; put into /usr/bin
     go_flags: tuple[str, ...] = field(default=(), repr=False)  # of go install
     rust_programs: tuple[str, ...] = field(default=(), repr=False)  # see RustPrograms; put into /usr/bin
-    kit_extras: tuple[str, ...] = field(default=(), repr=False)  # the kit itself, with these extras: see KitEnvironment
-    environment: tuple[str, ...] = field(default=(), repr=False)  # NAME=VALUE
-    entrypoint: tuple[str, ...] = field(default=(), repr=False)  # the first words of a container's command
-    volumes: tuple[str, ...] = field(default=(), repr=False)  # directories that are no part of a container's layer
 
     @property
     def digest(self) -> str:
@@ -62,7 +55,6 @@ class Recipe:
         programs = "".join(file.read_text(encoding="utf-8") for file in files)
         built = repr((self.go, self.go_programs, self.go_flags)) if self.go else ""  # other images keep their digests
         built += repr(self.rust_programs) if self.rust_programs else ""
-        built += repr((self.kit_extras, self.environment, own_digest())) if self.kit_extras else ""
         return hashlib.sha256((repr(self) + programs + built).encode()).hexdigest()
 
     @property
@@ -70,19 +62,11 @@ class Recipe:
         """Return in words what it is built from, and how long that takes."""
         packages = f"{len(self.packages)} packages of {self.suite}"
         built = [(self.go_programs, "Go", 2), (self.rust_programs, "Rust", _RUST_MINUTES)]
-        if self.kit_extras:
-            return f"{packages}, this kit and what it imports (once, about {_KIT_MINUTES} minutes)"
         if not any(names for names, _, _ in built):
             return f"{packages} (once, about a minute)"
         words = [f"{len(names)} program{'s'[len(names) == 1 :]} in {language}" for names, language, _ in built if names]
         minutes = sum(len(names) * each for names, _, each in built)
         return f"{packages} and {' and '.join(words)} (once, about {minutes} minutes)"
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Return how a container of the image starts, without its environment, as an image's configuration has it."""
-        found: dict[str, Any] = {"Entrypoint": list(self.entrypoint), "Volumes": {path: {} for path in self.volumes}}
-        return {key: value for key, value in found.items() if value}
 
     @property
     def _file(self) -> Path:
@@ -98,8 +82,8 @@ class Recipe:
         return sorted(self._file.parent.glob("*.go")) if self.go else []
 
     def build(self, destination: Path, archive: Path, log: Path) -> None:
-        """Write the root filesystem as a tarball, and an archive of its layers if it has any. Raises MachineError
-        without mmdebstrap, RunError if it fails; ``log`` then contains mmdebstrap's output."""
+        """Write the root filesystem as a tarball, and an archive of its layers if it has any. Raises MachineError if
+        mmdebstrap is missing or cannot work for this user, RunError if it fails; ``log`` then has its output."""
         log.unlink(missing_ok=True)
         with scratch(destination.parent) as made:
             self._make(destination, self._hooks(made), log)
@@ -115,8 +99,6 @@ class Recipe:
             RustPrograms(self.rust_programs).build(programs, together())
         if self.go_programs or self.rust_programs:
             hooks.append(f'install -D -m 755 -t "$1/usr/bin" {shlex.quote(str(programs))}/*')
-        if self.kit_extras:
-            hooks.append(KitEnvironment(self.kit_extras, SOURCE_DATE_EPOCH).hook(made / "kit"))
         return hooks
 
     def _make(self, destination: Path, hooks: Sequence[str], log: Path) -> None:
@@ -130,16 +112,15 @@ class Recipe:
             raise RunError(reason, hint) from None
 
     def _bootstrap(self, destination: Path, options: Sequence[str]) -> None:
-        require("mmdebstrap")
-        environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, "TMPDIR": str(destination.parent)}
-        run([*together(), *self.command(destination, *options)], env=environment)
+        words = self.command(destination, *options)[1:]
+        run_mmdebstrap(words, destination.parent, {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH})
 
     def command(self, destination: Path, *options: str) -> list[str | Path]:
         """Return mmdebstrap's command line. It has no option for quiet, which would hide apt's errors."""
         # Differs between builds of the same packages, and is of no use to a build.
         last = 'rm -f "$1/var/cache/ldconfig/aux-cache" "$1/etc/hostname" "$1/etc/resolv.conf"'
         return [
-            "mmdebstrap",
+            PROGRAM,
             "--variant=apt",
             "--format=tar",
             *(["--aptopt=Acquire::Check-Valid-Until false"] if self.suite in _ROLLING else []),
@@ -151,20 +132,6 @@ class Recipe:
             self.suite,
             destination,
         ]
-
-
-def together() -> list[str]:
-    """Return the beginning of a command line whose processes and mounts all end with the kit, if this is root.
-
-    mmdebstrap mounts /proc, /sys and devices below its scratch directory. A killed one can't unmount them, and a
-    removal of its directory would remove their content too. In a namespace of its own the mounts end with it. If the
-    kit is killed, all its children are killed too: otherwise they would disturb the next session for minutes."""
-    if os.geteuid() != 0:
-        return []
-    words = (
-        "setpriv --pdeathsig KILL -- unshare --pid --fork --kill-child --mount-proc --mount --propagation private --"
-    )
-    return words.split()
 
 
 def explain(said: str) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from kit.core.errors import UsageError
 from kit.host.output_file import new_output
@@ -16,7 +14,6 @@ from kit.image.decompress import Allowance
 from kit.image.docker_archive import read_docker_archive, write_docker_archive
 from kit.image.image import Image
 from kit.image.image_files import image_files, unpack_layers
-from kit.image.recipe import read_recipe
 
 #: Names with a tag that every registry takes.
 _REFERENCE = re.compile(r"[a-z0-9]+(?:[._:/-]+[a-z0-9]+)*:\w[\w.-]{0,127}")
@@ -35,7 +32,7 @@ def save_image(image: Image, file: Path, name: str) -> None:
     written."""
     try:
         with _parts(image) as (config, layers), new_output(file) as output:
-            write_docker_archive(output, _with(config, _settings(image)), layers, (name,))
+            write_docker_archive(output, config, layers, (name,))
     except OSError as error:
         fix = "name a file in a directory that you may write to, with room for the image"
         raise UsageError(f"{file}: {error.strerror or error}", fix) from None
@@ -52,13 +49,3 @@ def _parts(image: Image) -> Iterator[tuple[bytes, list[tuple[str, Path]]]]:
         read = read_docker_archive(files, "")
         layers = unpack_layers(files, read.layers, made, allowance)
         yield read.config, [(layer.diff_id, path) for layer, path in zip(read.layers, layers, strict=True)]
-
-
-def _settings(image: Image) -> Mapping[str, Any]:
-    """Return how a container starts, from the image's recipe."""
-    return read_recipe(image.name).config if image.origin.startswith(f"recipe {image.name},") else {}
-
-
-def _with(config: bytes, settings: Mapping[str, Any]) -> bytes:
-    document = json.loads(config)
-    return json.dumps({**document, "config": {**(document.get("config") or {}), **settings}}).encode()

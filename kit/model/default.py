@@ -5,6 +5,8 @@ from __future__ import annotations
 
 #: The default engine, also of an arm that names none.
 DEFAULT_ENGINE = "docker"
+#: The image of a user's own command, without --image and --rootfs: a recipe.
+DEFAULT_IMAGE = "kernel"
 CACHES = ("warm", "cold")
 #: The number of rounds is open: the session stops when the question is answered.
 AUTO_ROUNDS = 0

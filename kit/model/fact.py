@@ -120,6 +120,8 @@ CLASS = Kind("class")
 WORKER = Kind("worker")  # what the fleet calls the machine; of several, all of them: each has series of its own
 SEVERAL = ", "  # separates the names of several machines
 ROUNDS_OF = Kind("rounds of {}", of=r"\S+", volatile=True)  # numbers of the rounds that a machine made
+MACHINE_OF = Kind("machine of {}", of=r"\S+", volatile=True)  # the machine's id, by the name of its worker
+FLEET = Kind("fleet", volatile=True)  # options that name the fleet of a shared session, for the command that resumes it
 TOGETHER = Kind("measured together")  # workers of one machine, which disturb each other
 
 # Requested settings
@@ -176,7 +178,7 @@ NO_TRACING = Kind("not traced", volatile=True)
 #: If a key fits several kinds, the first counts: exact keys, then those with a distinct beginning or end.
 KINDS = (
     MACHINE, KERNEL, DISTRIBUTION, CPU, VIRTUALIZATION, MEMORY, CGROUPS, OVERLAY, CPU_SOURCE, ENERGY_SOURCE,
-    CLASS, WORKER, TOGETHER,
+    CLASS, WORKER, TOGETHER, MACHINE_OF, FLEET,
     GUEST, ACCELERATOR, HOST_KERNEL, HOST_CPU, CACHES, ROUNDS, DEFAULT_REFERENCE, SEED, FRESH, PARAMETERS,
     DISTURBANCE_RULE,
     RUN_ORDER, SLICE, RUN_ORDER_WHY, IMAGE, LOAD, NO_PSI, NO_CGROUP_CPU, NO_CGROUP_CPU_ON_HOST, IDLE, NO_OUTSIDE_CPU,
@@ -198,3 +200,8 @@ def makers(facts: Mapping[str, str]) -> dict[int, str]:
     """Return the machine that made each round of a session on several machines."""
     found = ROUNDS_OF.find(facts)
     return {int(number): fact.of for fact in found for number in fact.text.split(", ") if number.isdecimal()}
+
+
+def machines_by_worker(facts: Mapping[str, str]) -> dict[str, str]:
+    """Return the ids of the machines of a session on several workers; several workers may have one machine."""
+    return {fact.of: fact.text for fact in MACHINE_OF.find(facts)}

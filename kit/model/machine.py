@@ -87,6 +87,9 @@ class Condition:
     sign: str
     value: str
 
+    def __str__(self) -> str:
+        return f"{self.name}{self.sign}{self.value}"
+
     def holds(self, member: Member) -> bool:
         if self.name in _NUMBERS:
             return _SIGNS[self.sign](getattr(member, self.name), _number(self.name, self.value))
@@ -154,23 +157,47 @@ class Selection:
         return (not self.kind or member.kind == self.kind) and all(item.holds(member) for item in self.where)
 
 
+def count_machines(members: Iterable[Member]) -> int:
+    """Return the number of machines: one with several workers counts once."""
+    return len({member.machine for member in members})
+
+
+def shared_machines(members: Iterable[Member]) -> tuple[tuple[str, ...], ...]:
+    """Return the names of the workers of each machine that has several."""
+    names: dict[str, list[str]] = {}
+    for member in members:
+        names.setdefault(member.machine, []).append(member.name)
+    return tuple(tuple(workers) for workers in names.values() if len(workers) > 1)
+
+
+def one_worker_each(members: Sequence[Member]) -> list[Member]:
+    """Return the first worker of each machine, and the workers with a lock of their own. The others would wait for
+    each other at the machine's lock."""
+    first: dict[str, Member] = {}
+    for member in members:
+        first.setdefault(member.machine, member)
+    return [member for member in members if member.together or first[member.machine] is member]
+
+
 def choose(members: Sequence[Member], selection: Selection, arms: Sequence[Arm]) -> tuple[Member, ...]:
-    """Return the requested number of machines, in order. Raises MachineError, UsageError, which name machines that do
-    not fit."""
+    """Return the requested number of machines, in order, by one worker each: several are taken only if each has a lock
+    of its own. Raises MachineError, UsageError, which name machines that do not fit."""
     fitting = [member for member in members if selection.fits(member)]
     lacking = [reason for member in fitting if (reason := member.lacks(arms))]
-    able = [member for member in fitting if not member.lacks(arms)]
+    willing = [member for member in fitting if not member.lacks(arms)]
+    able = one_worker_each(willing)
     least = selection.count or 1
     if len(able) < least:
-        why = f"the fleet has {len(members)} machines; {len(fitting)} are of that class and condition"
-        said = "; ".join([f"{least} wanted, {len(able)} can take part: {why}", *lacking])
+        shared = [f"{', '.join(names)} are workers of one machine" for names in shared_machines(willing)]
+        why = f"of {count_machines(members)} in the fleet, {count_machines(fitting)} are of that class and condition"
+        said = "; ".join([f"{least} wanted, {len(able)} can take part: {why}", *lacking, *shared])
         raise MachineError(said, "list them with kit fleet status")
     kinds = sorted({member.kind for member in able})
     if selection.alike and len(kinds) > 1:
         listed = "; ".join(f"'{kind}' ({sum(item.kind == kind for item in able)})" for kind in kinds)
         raise UsageError(
             f"--split needs similar machines, and here are {listed}",
-            "pick a class: --class NAME; see kit help fleet",
+            "pick a class: --class NAME",
         )
     chosen = able[: selection.count or len(able)]
     check_same(chosen)

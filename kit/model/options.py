@@ -9,7 +9,7 @@ from typing import Any
 
 from kit.core.errors import UsageError
 from kit.core.quantity import duration, named, pairs, percentage, size, table_pairs
-from kit.model.default import AUTO, AUTO_ROUNDS, CACHES, DEFAULT_ENGINE
+from kit.model.default import AUTO, AUTO_ROUNDS, CACHES, DEFAULT_ENGINE, DEFAULT_IMAGE
 from kit.model.fact import LABEL
 
 
@@ -73,7 +73,8 @@ _TABLE = (
     Option("revisions", "Compare these revisions of --source, a Git repository.", "REV,REV", default=(), kind=dict,
            read=_revisions, flag="--source-rev"),
     Option("prepare", "Shell command before each run of COMMAND, not timed.", "CMD"),
-    Option("image", "Root filesystem: recipe, FILE[:NAME], OCI layout or registry reference.", "REF"),
+    Option("image", "Root filesystem: recipe, FILE[:NAME], OCI layout or registry reference.  [the scenario's; of "
+           f"COMMAND the recipe {DEFAULT_IMAGE}]", "REF"),
     Option("rootfs", "Root filesystem from a directory.", "DIR"),
     Option("baseline", "Compare with this arm.  [bare on the same filesystem]", "ARM"),
     Option("engine", f"Use this engine where an arm names none: docker, docker@VERSION, or system.  [{DEFAULT_ENGINE}]",

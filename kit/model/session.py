@@ -16,7 +16,7 @@ from kit.core.codec import Amount, Count, Moment, Whole
 from kit.core.errors import UsageError
 from kit.model.arm import Arm, known_arm, spelled
 from kit.model.default import AUTO, AUTO_ROUNDS, DEFAULT_ENGINE
-from kit.model.fact import ACCELERATOR, GUEST, KERNEL, RUN_ORDER, Fact, stored
+from kit.model.fact import ACCELERATOR, FLEET, GUEST, KERNEL, RUN_ORDER, WORKER, Fact, stored
 from kit.model.plan import DEFAULT_MARGIN, Plan, SlowdownTest
 from kit.model.sample import IMPORTED, TRACED, UNPAIRED, Sample
 from kit.model.variant import unvaried_name
@@ -76,6 +76,8 @@ class Request:
     labels: tuple[tuple[str, str], ...] = ()  # the user's names for what is built
     commands: tuple[tuple[str, str], ...] = ()  # several shell commands instead of one, by name: compared like arms
     revisions: tuple[tuple[str, str], ...] = ()  # of the source, a Git repository, likewise; stored ones are commits
+    ignore: tuple[str, ...] = ()  # conditions that may differ within the series of its history
+    confirm: Count = 0  # sessions that confirm a change in it; 0: the default
     suite: str = ""  # the run of a suite that the session belongs to, and the number of its task
     test: SlowdownTest | None = None  # a step of a bisection
 
@@ -176,6 +178,17 @@ class Session:
         if self.missed(named):
             return exit_code.NOT_RUN
         return exit_code.FAILED if lost else exit_code.DONE
+
+    @property
+    def resume_command(self) -> str:
+        """Return the command that finishes the session; '' for a session that its machine alone ran in a fleet."""
+        try:  # anybody who may write to the store may have written the fact
+            options = shlex.join(shlex.split(FLEET.text(self.facts)))
+        except ValueError:
+            options = ""
+        if WORKER.text(self.facts) and not options:
+            return ""
+        return f"kit compare --resume {self.id} {options}".rstrip()
 
     def kept_plan(self) -> Plan:
         """Return the plan that the session began with. Raises UsageError without one."""

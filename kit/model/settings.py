@@ -52,12 +52,12 @@ def read_settings(text: str, source: str, table: str = "") -> tuple[ConfigEntry,
     try:
         found: Mapping[str, Any] = read_table(_Table, data)
     except UnknownKeyError as error:
-        hint = f"use one of: {error.known}; see kit help configuration"
+        hint = f"use one of: {error.known}"
         raise UsageError(f"{where(error.key)}: unknown key '{error.key}'", hint) from None
     except WrongTypeError as error:
         if not error.key:
             raise UsageError(f"{source}: {table} is not a table", f"use [{table}]") from None
-        hint = "see kit help configuration for an example"
+        hint = "see kit config --help for an example"
         raise UsageError(f"{where(error.key)}: {error.key} must be {error.wanted}", hint) from None
     settings = tuple(ConfigEntry(key, found[key], where(key)) for key in found)
     for item in settings:

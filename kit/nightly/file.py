@@ -91,7 +91,7 @@ def parse_nightly(text: str, source: str, name: str) -> Job:
     if confirm < 2:
         raise UsageError(
             f"{source}: confirm = {confirm} is below 2",
-            "use 2 or more, or one noisy night would be a regression: kit help nightly-job",
+            "use 2 or more, or one noisy night would be a regression",
         )
     return Job(
         name=name,
@@ -127,7 +127,7 @@ def _read(kind: type[T], data: Any, where: str) -> T:
     except WrongTypeError as error:
         if not error.key:
             raise UsageError(f"{where}: not a table", "use for example [[tasks]]") from None
-        fix = "see kit help nightly-job for an example"
+        fix = "see kit nightly --help for an example"
         raise UsageError(f"{where}: {error.key} must be {error.wanted}", fix) from None
 
 

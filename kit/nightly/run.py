@@ -18,6 +18,7 @@ from kit.model.event import EventSink
 from kit.model.plan import DEFAULT_BUDGET
 from kit.model.session import DONE, Request, Session
 from kit.nightly.job import Job
+from kit.session.plan.check import check_request
 from kit.session.prepared import StartOptions
 from kit.session.prune import plan_pruning, prune
 from kit.session.start import launch
@@ -33,29 +34,33 @@ Measure = Callable[[Request], Session]
 def run_night(job: Job, paths: Paths, store: Store, observer: EventSink, elsewhere: Measure | None = None) -> Night:
     """Run all tasks; one that can't run does not stop the others. ``elsewhere``: runs a request on other machines than
     this. Raises KeyboardInterrupt."""
+    here = elsewhere is None
     measure = elsewhere or partial(_launch, paths=paths, store=store, observer=observer, idle=job.wait_idle)
     started = time.time()
     deadline = time.monotonic() + job.budget if job.budget else None
     parts = []
     for number, task in enumerate(job.tasks, 1):
         observer.tell(f"task {number} of {len(job.tasks)}: {task.name}")
-        parts.append(_run(task, job, store, observer, deadline, measure))
+        parts.append(_run(task, job, store, observer, deadline, measure, here))
     return Night(job.name, started, tuple(parts))
 
 
 def _launch(request: Request, paths: Paths, store: Store, observer: EventSink, idle: float | None) -> Session:
-    return launch(request, paths, store, observer, StartOptions(wait=True, idle=idle))
+    return launch(request, paths, store, observer, StartOptions(wait=True, idle=idle, keep_order=True))
 
 
-def _run(task: Task, job: Job, store: Store, observer: EventSink, deadline: float | None, measure: Measure) -> Part:
+def _run(
+    task: Task, job: Job, store: Store, observer: EventSink, deadline: float | None, measure: Measure, here: bool
+) -> Part:
     began = time.monotonic()
-    request = task.request
+    request = replace(task.request, ignore=task.across, confirm=job.confirm)  # kit history then reads it as the night
     if deadline is not None:
         left = deadline - began
         if left <= 0:
             return Part(task, error="the job's budget was spent before this task")
         request = within(request, left)
     try:
+        check_request(request, task.thresholds, here=here)
         session = measure(request)
         part = assess(task, session, store, job.rule(task))
     except KitError as error:

@@ -69,7 +69,7 @@ def find_suite(name: str) -> Job:
     if not stem.endswith(".toml") and not path.is_file():
         raise UsageError(f"unknown suite '{stem}'", f"use one of: {', '.join(suite_names())}; or {PREFIX}FILE.toml")
     job = parse_nightly(read_text(path, f"use for example {PREFIX}storage"), str(path), path.stem)
-    names = [task.request.title or task.name for task in job.tasks]
+    names = [task.name for task in job.tasks]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"{path}: two tasks have the name '{twice[0]}'", 'give one a title: title = "kernel, one job"')
     if any(task.thresholds for task in job.tasks):
@@ -181,5 +181,5 @@ def _seconds(session: Session) -> float | None:
     missing = DECIDE_FROM - count_rounds(session)
     if missing > 0:  # its share ended early: no figure of it has a useful interval
         return missing * (round_seconds(session) or elapsed(session) or LEAST)
-    seconds = find_outlook(session, rank_so_far(session)[0]).seconds
+    seconds = find_outlook(session, rank_so_far(session)).seconds
     return seconds[1] if seconds and math.isfinite(seconds[0]) else None

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.core.errors import KitError
 from kit.model.options import OPTIONS, SHARED, Option
-from kit.pytest_plugin.runner import RUNNER, SessionRunner, refuse_unwritable, refuse_xdist
+from kit.pytest_plugin import xdist
+from kit.pytest_plugin.runner import NOT_MEASURED, RUNNER, SessionRunner, refuse_unwritable
 
 if TYPE_CHECKING:
     from kit.pytest_plugin.compare import Result
@@ -84,12 +86,13 @@ def _words(item: Option) -> str:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[RUNNER] = SessionRunner(config)
     refuse_unwritable(config)
+    config.pluginmanager.register(xdist, "kit-xdist")
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
     if config.getoption("kit_arms"):
         from kit.pytest_plugin import items
 
-        refuse_xdist(config)
+        xdist.refuse_xdist(config, "--kit-arms")
         config.pluginmanager.register(items, "kit-scenario-files")
 
 
@@ -99,11 +102,24 @@ def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
     ``kit_compare()`` with the marker kit_scenario.
 
     Keywords are those of kit.model.session.Request; what is not given comes from markers, then from the command line.
-    Fails the test if a run fails, an arm can't run here, or a kit_threshold of the test does not hold.
+    Fails the test if a run fails, an arm can't run here, or a kit_threshold of the test does not hold. What prevents
+    the session itself is an error of set-up instead. While another session holds the machine, it waits.
     """
     from kit.pytest_plugin.compare import comparing
 
     return comparing(request)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Report a session that could not be held as an error of set-up: no build has failed, and no limit is broken."""
+    report = yield
+    error = call.excinfo.value if call.when == "call" and call.excinfo else None
+    if error and (isinstance(error, KitError) or error is item.stash.get(NOT_MEASURED, None)):
+        report.when = "setup"
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from kit.core.errors import KitError
 from kit.pytest_plugin.check import WARN, check
-from kit.pytest_plugin.runner import RUNNER
+from kit.pytest_plugin.runner import NOT_MEASURED, RUNNER
 
 if TYPE_CHECKING:
     from kit.analysis.runs.compare import Comparison
@@ -53,6 +53,7 @@ def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
     def compare(command: Sequence[str] = (), **keywords: Any) -> Result:
         from kit.analysis.session.analyse import analyse
         from kit.analysis.session.threshold import parse_threshold
+        from kit.session.plan.check import check_request
 
         __tracebackhide__ = True
         try:
@@ -61,9 +62,14 @@ def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
                 (parse_threshold(marker.args[0], made.engine), marker.kwargs.get("undecided", WARN))
                 for marker in request.node.iter_markers("kit_threshold")
             ]
+            limits = [threshold for threshold, _ in thresholds]
+            check_request(made, limits, here=not request.config.getoption("kit_fleet"))
             session = request.config.stash[RUNNER].run(made)
-        except KitError as error:
-            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        except (KitError, pytest.UsageError) as error:
+            raise _not_measured(request, str(error)) from None
+        if session.not_run:
+            reasons = [f"{item.arm} not run: {item.reason}; fix: {item.fix}" for item in session.not_run]
+            raise _not_measured(request, "\n".join(reasons))
         _fail_unless_whole(session)
         result = Result(session, analyse(session).comparisons)
         _record(request, result)
@@ -95,10 +101,15 @@ def _request(request: pytest.FixtureRequest, command: Sequence[str], keywords: d
 
 
 def _fail_unless_whole(session: Session) -> None:
-    if session.not_run:
-        pytest.fail("\n".join(f"{item.arm} not run: {item.reason}; fix: {item.fix}" for item in session.not_run), False)
     if session.failed:
-        pytest.fail("\n".join(f"{item.arm}, round {item.round}: {item.error}" for item in session.failed), False)
+        pytest.fail("\n".join(f"{run.arm}, round {run.round}: {run.error}" for run in session.failed), False)
+
+
+def _not_measured(request: pytest.FixtureRequest, reason: str) -> BaseException:
+    """Return the error of a test whose arms could not be compared."""
+    error: BaseException = pytest.fail.Exception(reason, pytrace=False)
+    request.node.stash[NOT_MEASURED] = error
+    return error
 
 
 def _record(request: pytest.FixtureRequest, result: Result) -> None:

@@ -30,12 +30,12 @@ class ScenarioFile(pytest.File):
     thresholds: Sequence[Threshold] = ()  # known once it is collected
 
     def collect(self) -> Iterator[pytest.Item]:
-        from kit.session.plan.planning import find_scenario, plan_of
+        from kit.session.plan.check import check_request
 
         try:
-            find_scenario(self.scenario)
             self.thresholds = self._thresholds()
-            arms = plan_of(self.request(())).arms
+            here = not self.config.getoption("kit_fleet")
+            arms = check_request(self.request(()), self.thresholds, here=here).plan.arms
         except KitError as error:
             raise self.CollectError(str(error)) from None
         for arm in arms:

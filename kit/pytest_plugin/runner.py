@@ -11,12 +11,15 @@ import pytest
 from kit.core.errors import KitError
 from kit.core.sanitize import printable
 from kit.model.options import OPTIONS, SHARED, as_written, read_quantities, read_text_as
+from kit.pytest_plugin.xdist import FIXTURE, refuse_xdist
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
     from kit.store import Store
 
 RUNNER = pytest.StashKey["SessionRunner"]()
+#: Of a test: the error by which it ended because its session could not be held.
+NOT_MEASURED = pytest.StashKey[BaseException]()
 
 
 @dataclass
@@ -29,17 +32,18 @@ class SessionRunner:
     _store: Store | None = None
 
     def run(self, request: Request) -> Session:
-        """Run a request; return its session with safe texts: pytest prints them. Raises KitError."""
+        """Run a request, after the session that holds the machine; return its own with safe texts: pytest prints them.
+        Raises KitError, pytest.UsageError."""
         from kit.core.paths import find_paths
         from kit.report.format.sanitize import shown
         from kit.session.prepared import StartOptions
         from kit.session.start import launch
 
-        refuse_xdist(self.config)
+        refuse_xdist(self.config, FIXTURE)
         if self.config.getoption("kit_fleet"):
             session = self._on_fleet(request)
         else:
-            session = launch(request, find_paths(), self.store, _observer(self.config), StartOptions())
+            session = launch(request, find_paths(), self.store, _observer(self.config), StartOptions(wait=True))
         self.sessions.append(shown(session))
         return self.sessions[-1]
 
@@ -125,12 +129,6 @@ def _defaults() -> dict[str, Any]:
     """Return the default of each shared option that has one."""
     found = {name: OPTIONS[name].default for name in SHARED if OPTIONS[name].kind is not bool}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def refuse_xdist(config: pytest.Config) -> None:
-    """Refuse xdist, since benchmarks must not share a machine. Raises pytest.UsageError."""
-    if hasattr(config, "workerinput") or config.getoption("numprocesses", None) or config.getoption("tx", None):
-        raise pytest.UsageError("kit: benchmarks must not share a machine with other tests: run without -n / xdist")
 
 
 def refuse_unwritable(config: pytest.Config) -> None:

@@ -13,8 +13,7 @@ BETWEEN = "two sessions"  # Session, Session, SessionDiff
 HISTORY = "history"  # Subject, sequence of ChangeHistory
 NIGHT = "night"  # Night
 FLEET = "fleet"  # FleetAnswer
-PLAN = "plan"  # Planning
-MATRIX = "matrix"  # Matrix, Price or None
+MATRIX = "matrix"  # Matrix
 BISECTION = "bisection"  # Bisection
 
 
@@ -85,12 +84,9 @@ RENDERERS = (
     Renderer("markdown", FLEET, "fleet.cost:render_fleet_cost_markdown", "a table as Markdown", "md"),
     Renderer("json", FLEET, "fleet.cost:render_fleet_cost_json", "arms, classes and machines as JSON", "json"),
     Renderer("csv", FLEET, "fleet.cost:render_fleet_cost_csv", "a line for each arm, class and machine", "csv"),
-    Renderer("table", PLAN, "fleet.plan:render_plan", "a table, the answer first"),
-    Renderer("markdown", PLAN, "fleet.plan:render_plan_markdown", "a table as Markdown", "md"),
-    Renderer("json", PLAN, "fleet.plan:render_plan_json", "plans and their inputs as JSON", "json"),
     Renderer("table", MATRIX, "matrix.text:render_matrix", "tables, the answer first"),
     Renderer("markdown", MATRIX, "matrix.text:render_matrix_markdown", "a table as Markdown", "md"),
-    Renderer("json", MATRIX, "matrix.data:render_matrix_json", "cells, means and costs as JSON", "json"),
+    Renderer("json", MATRIX, "matrix.data:render_matrix_json", "cells and means as JSON", "json"),
     Renderer("csv", MATRIX, "matrix.data:render_matrix_csv", "a line for each cell and mean", "csv"),
     Renderer("html", MATRIX, "matrix.page:render_matrix_html", "a page that needs no network", "html"),
     Renderer("table", BISECTION, "history.bisection:render_bisection", "a table of the steps, the answer first"),

@@ -22,7 +22,7 @@ from kit.host.cgroup.energy import machine_energy
 from kit.host.command import require
 from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
-from kit.host.tuning import SETTINGS, read_settings
+from kit.host.setting import SETTINGS, read_settings
 from kit.image import ImageCache
 from kit.model.arm import CONTAINED, PLAIN, Arm, parse_arm
 from kit.model.default import DEFAULT_ENGINE
@@ -136,7 +136,8 @@ def settings(root: Path = Path("/")) -> Iterator[Diagnosis]:
         noisy = [reading for reading in found if reading.noisy]
         values = ", ".join(sorted({reading.label for reading in noisy or found}))
         if noisy:
-            yield Diagnosis("machine", setting.name, False, f"{values}: {setting.why}", "sudo kit tune --apply")
+            fix = setting.fix([reading.place for reading in noisy])
+            yield Diagnosis("machine", setting.name, False, f"{values}: {setting.why}", fix)
         elif found:
             yield Diagnosis("machine", setting.name, True, values)
 
@@ -246,7 +247,7 @@ def _guests(paths: Paths, host: Host) -> Iterator[Diagnosis]:
         else:
             yield Diagnosis("guest", kind, True, reason)
     drivers = ", ".join(had_in(OWN_KERNEL))
-    reason = f"runs {drivers} and any driver that a kernel of yours has: kit help guest-kernels"
+    reason = f"runs {drivers} and any driver that a kernel of yours has: kit kernel --help"
     yield Diagnosis("guest", "--kernel PATH", host.root, reason, "run as root: sudo kit …")
 
 

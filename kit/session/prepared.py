@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from kit.core.paths import Paths
 from kit.filesystem import Profile
 from kit.host.machine import Host
+from kit.model.default import DEFAULT_IMAGE
 from kit.model.event import EventSink
+from kit.model.fact import Fact
 from kit.model.plan import Plan
 from kit.model.scenario import Scenario
 from kit.model.session import Request
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 class Prepared:
     """``request``: with all defaults filled in. ``scenarios``: by the sweep's points, all bound. ``profiles``:
     filesystems by name. ``load``: the background load's scenario, bound. ``default_reference``: the arm that others
-    are ranked against unless another is named, '' without one."""
+    are ranked against unless another is named, '' without one. ``devices``: the identities of the request's devices."""
 
     request: Request
     scenarios: Mapping[str, Scenario]
@@ -31,23 +33,33 @@ class Prepared:
     profiles: Mapping[str, Profile]
     load: Scenario | None = None
     default_reference: str = ""
+    devices: tuple[Fact, ...] = ()
 
     @property
     def scenario(self) -> Scenario:
         """Return the scenario of the first point; all points have the same image and step names."""
         return next(iter(self.scenarios.values()))
 
+    @property
+    def image(self) -> str:
+        """Return the name of the image: the requested one, else the scenario's own; '' if every arm is the host."""
+        named = self.request.rootfs or self.request.image
+        hosts = all(arm.placement == "host" for arm in self.plan.arms)
+        return named or ("" if hosts else self.scenario.image or DEFAULT_IMAGE)
+
 
 @dataclass(frozen=True)
 class StartOptions:
     """The user's options for one start of a session, which are not stored. ``wait``: wait for the end of another
     session instead of an error. ``idle``: wait for a quiet machine, at most this number of seconds; None: do not wait.
-    ``wipe``: devices that may be overwritten. ``reference``: the arm of the ranking; '': the default one."""
+    ``wipe``: devices that may be overwritten. ``reference``: the arm of the ranking; '': the default one.
+    ``keep_order``: an automatic run order is that of the series' last session."""
 
     wait: bool = False
     idle: float | None = None
     wipe: tuple[Path, ...] = ()
     reference: str = ""
+    keep_order: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from kit.filesystem.device import check_devices
 from kit.host.cgroup.idle import wait_idle
 from kit.host.interrupt import interruptible
 from kit.host.machine import Host, read_host
-from kit.model.drivers import SYSTEM
 from kit.model.estimate import estimate
 from kit.model.event import EventSink, FactsKnown, Relay, SessionStarted, StatusChanged
 from kit.model.fact import DEFAULT_REFERENCE, HOST_KERNEL, KERNEL, MACHINE, WORKER, stored
@@ -28,9 +27,11 @@ from kit.session.execute.executor import execute
 from kit.session.execute.materials import equipped, gather
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
+from kit.session.plan.check import check_guest, check_prepared, check_request
 from kit.session.plan.interleave_policy import ordered_as
-from kit.session.plan.planning import prepare, prepare_begun
+from kit.session.plan.planning import prepare_begun
 from kit.session.plan.schedule import whole_rounds
+from kit.session.plan.series_order import keep_order
 from kit.session.prepared import Prepared, SessionContext, StartOptions
 from kit.session.setup.facts import version_facts
 from kit.session.setup.resumable import check_begun, check_kernel, record_begun
@@ -44,10 +45,11 @@ if TYPE_CHECKING:
 def launch(request: Request, paths: Paths, store: Store, observer: EventSink, start: StartOptions) -> Session:
     """Run a new session. Raises KitError, KeyboardInterrupt; the samples measured until then are in the store."""
     request, machine, host = _where(request, paths, observer)
-    devices = check_devices(request, start.wipe)
-    prepared = prepare(request, host)
+    prepared = check_request(request, host=host, wipe=start.wipe)
     # Needed before the rest is known: a session may stop immediately, and be resumed.
-    session = new_session(prepared, start.reference).with_facts([MACHINE.fact(host.machine), *devices])
+    session = new_session(prepared, start.reference).with_facts([MACHINE.fact(host.machine), *prepared.devices])
+    if start.keep_order:
+        session = keep_order(session, prepared, host, store)
     observer.tell(estimate(prepared.plan, _last_alike(session, store)))
 
     def begin(sink: Outbox) -> Session:
@@ -115,6 +117,7 @@ def resume(
     _, machine, host = _where(session.request, paths, observer)
     check_kernel(session, HOST_KERNEL if machine else KERNEL, host.kernel)
     prepared = prepare_begun(session, host)
+    check_prepared(prepared)
     check_devices(session.request, start.wipe, session)
 
     def begin(sink: Outbox) -> Session:
@@ -135,6 +138,7 @@ def run_assigned(session: Session, rounds: tuple[int, ...], paths: Paths, store:
     _, machine, host = _where(session.request, paths, observer)
     prepared = prepare_begun(session, host)
     prepared = replace(prepared, plan=replace(prepared.plan, assigned=rounds))
+    check_prepared(prepared)
     check_devices(session.request, (), session)
 
     def begin(sink: Outbox) -> Session:
@@ -160,9 +164,8 @@ def _check_own(session: Session, host: Host) -> None:
             "start a new one with kit compare: only sessions begun in this store can be resumed",
         )
     if WORKER.text(session.facts):
-        raise UsageError(
-            f"session {session.id} ran on a fleet", f"use kit compare --resume {session.id} --fleet SCHEDULER"
-        )
+        again = f"use {session.resume_command}" if session.resume_command else "start a new one on the fleet"
+        raise UsageError(f"session {session.id} ran on a fleet", again)
     if MACHINE.text(session.facts) != host.machine:
         raise UsageError(f"session {session.id} began on another machine", "resume it there, or start a new one")
 
@@ -177,12 +180,7 @@ def _where(request: Request, paths: Paths, observer: EventSink) -> tuple[Request
 
     if not host.root:
         raise MachineError("a guest needs root: its disks hold whole root filesystems", "run as root: sudo kit …")
-    theirs = (request.device, request.directory, request.export, request.docker, request.thin_device)
-    if request.engine == SYSTEM or any(theirs):
-        raise UsageError(
-            "a guest has disks and engines of its own",
-            "leave out --engine system, --device, --dir, --export, --docker and --thin-device, or --guest",
-        )
+    check_guest(request)
     kernel, modules = (Path(text).absolute() if text else None for text in (request.kernel, request.modules))
     machine = make_machine(request.guest, Tools(paths.cache, observer.tell), kernel, modules)
     cores = machine.cores(request.guest_cores or host.cores)
@@ -206,7 +204,8 @@ def _run_on_machine(
         if session.status == DONE:
             return session
         context.events.take(SessionStarted(session))
-        context.events.tell(f"session {session.id}: {session.title}")
+        image = f", image {context.prepared.image}" if session.request.own_command and context.prepared.image else ""
+        context.events.tell(f"session {session.id}: {session.title}{image}")
         try:
             session = _ready(session, context, lease)()
         except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -89,6 +90,8 @@ def refused(kind: str, name: str, error: Exception) -> Diagnosis:
     """Return the diagnosis for an error."""
     if isinstance(error, KitError):
         reason, fix = error.message, own_fix(error.hint)
+    elif isinstance(error, PermissionError) and os.geteuid() != 0:
+        reason, fix = f"{error.filename or 'it'} needs root", "run as root: sudo kit …"
     elif isinstance(error, OSError):
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         fix = "free space on that filesystem" if full else "check the rights and mounts of that path, and dmesg"

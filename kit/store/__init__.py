@@ -4,6 +4,6 @@ Owns tables, views and roles, the outbox and its delivery, series. Imports analy
 
 from kit.store.outbox.outbox import Outbox
 from kit.store.session_query import SessionFilter
-from kit.store.store import Store, open_store
+from kit.store.store import Store, check_store, open_store
 
-__all__ = ["Outbox", "SessionFilter", "Store", "open_store"]
+__all__ = ["Outbox", "SessionFilter", "Store", "check_store", "open_store"]

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -40,10 +41,11 @@ class Database:
     They raise RunError where the database is gone, damaged or refuses.
     """
 
-    def __init__(self, url: str, patient: bool = False) -> None:
+    def __init__(self, url: str, patient: bool = False, make: bool = True) -> None:
         """Raises UsageError if the database can't be opened. ``patient``: for a long session: the server may come up
-        later, and no connection stays open meanwhile."""
+        later, and no connection stays open meanwhile. ``make``: make the tables of a new store."""
         self._ready = False
+        self._make = make
         scheme, separator, _ = url.partition("://")
         shown = f"{scheme}{separator}…" if separator else "…"
         try:
@@ -131,7 +133,7 @@ class Database:
             version = version_of(connection)
         if version is not None:
             check_version(version)
-        else:
+        elif self._make:
             try:
                 with self._writer().begin() as connection:
                     make_schema(connection)
@@ -141,9 +143,26 @@ class Database:
                 role = self._engine.url.username or "this role"
                 raise UsageError(
                     f"the store {self.name} has no tables yet, and {role} may not make them",
-                    "run kit store setup --store URL as the store's owner; see kit help share-a-store",
+                    "run kit store setup --store URL as the store's owner",
                 ) from None
         self._ready = True
+
+
+def check_database(url: str) -> str:
+    """Check that a store can be opened, or made where it is missing; nothing is made. Return its name. Raises
+    UsageError."""
+    with suppress(ArgumentError, TypeError, ValueError):
+        parsed = make_url(url)
+        path = Path(parsed.database or "")
+        plain = parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:")
+        if plain and not str(path).startswith("file:") and not path.exists():
+            if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+                fix = "name a file in a directory that you may write to"
+                raise UsageError(f"--store {_shown(parsed)}: {path.parent.absolute()} is missing or not writable", fix)
+            return _shown(parsed)
+    database = Database(url, make=False)
+    database.close()
+    return database.name
 
 
 def _engine(url: URL, patient: bool) -> Engine:
@@ -225,7 +244,7 @@ def refusal(error: DBAPIError, where: str) -> tuple[str, str]:
         said = getattr(reason, "diag", None)
         if said and said.message_hint:  # of a trigger of the store's: the rest is where in it
             return f"{where}: {said.message_primary}", said.message_hint
-        return message, "run kit store grant writer ROLE, or reader, as its owner; see kit help share-a-store"
+        return message, "run kit store grant writer ROLE, or reader, as its owner: kit store --help"
     if not isinstance(reason, sqlite3.Error):
         return message, ""
     kind = getattr(reason, "sqlite_errorname", "")

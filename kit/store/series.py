@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kit.analysis.history.change_attribution import CommonChange, find_common, tracks_by_machine
-from kit.analysis.history.changepoint import CONFIRM, ChangeHistory, track
+from kit.analysis.history.changepoint import ChangeHistory, confirming, track
 from kit.analysis.history.history import Entry, compared_alike
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.model.fact import MACHINE, WORKER
 from kit.model.machine_class import class_of
-from kit.model.session import DONE, Session
-from kit.store import Store
+from kit.model.session import DONE, Request, Session
+from kit.store import SessionFilter, Store
 from kit.store.fleet_history import Figure, find_fleet_past
 from kit.store.schema.tables import machine_of
 
 
 def find_track(
-    item: Comparison, session: Session, store: Store, across: Sequence[str] = (), confirm: int = CONFIRM
+    item: Comparison, session: Session, store: Store, across: Sequence[str] | None = None, confirm: int = 0
 ) -> ChangeHistory:
-    """Return the series of one comparison. For a fleet's machine only its own sessions are read: among the newest of a
-    thousand machines each has one."""
+    """Return the series of one comparison. ``across``, ``confirm``: None and 0 for the session's own.
+
+    For a fleet's machine only its own sessions are read: among the newest of a thousand machines each has one."""
+    across = session.request.ignore if across is None else across
+    confirm = confirm or confirming(session.request)
     machine = MACHINE.text(session.facts) if WORKER.text(session.facts) and WORKER.key not in across else ""
     return track(_entries(item, session, store, session.created, machine), session.id, across, confirm)
 
@@ -31,6 +34,12 @@ def _entries(
 ) -> list[Entry]:
     found = store.history(session.title, item.arm, item.phase, item.metric, machine, until=until)
     return compared_alike(found, item.baseline, item.point)
+
+
+def newest_request(store: Store, title: str, arm: str, machine: str = "") -> Request:
+    """Return what was asked for in the newest session of a history: how the whole of it is read."""
+    newest = store.list(SessionFilter(title, arm, machine, DONE), 1)
+    return newest[0].request if newest else Request()
 
 
 def find_whose(
@@ -53,7 +62,7 @@ def find_whose(
 
 
 def find_tracks(
-    session: Session, analysis: Analysis, store: Store, across: Sequence[str] = (), confirm: int = CONFIRM
+    session: Session, analysis: Analysis, store: Store, across: Sequence[str] | None = None, confirm: int = 0
 ) -> tuple[ChangeHistory, ...]:
     """Return the series of real time of the whole run, for each arm and point; empty for an unfinished session."""
     if session.status != DONE:

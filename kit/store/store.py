@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from kit.core.errors import UsageError
 from kit.core.private import make_private
 from kit.model.event import Change
 from kit.model.session import DONE, Session
-from kit.store.database import Database
+from kit.store.database import Database, check_database
 from kit.store.outbox.events import apply_changes
 from kit.store.outbox.outbox import outbox_directory
 from kit.store.outbox.outbox_flush import STILL_RUNS, deliver
@@ -61,6 +62,16 @@ def open_store(
             if item.store in ("", store.name) and item.waits != STILL_RUNS:
                 tell(str(item))
     return store
+
+
+def check_store(url: str, default: Path) -> str:
+    """Check that ``open_store`` would succeed, and return the store's name. Nothing is made. Raises UsageError."""
+    if url or default.exists():
+        return check_database(url or f"sqlite:///{default}")
+    above = next(place for place in default.parents if place.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise UsageError(f"{above} is not writable: it would have the store", "set KIT_HOME, or name a --store")
+    return f"sqlite:///{default}"
 
 
 def reach_store(url: str, default: Path, read_only: bool, tell: Callable[[str], None], patient: bool) -> Store:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from kit.analysis.history.changepoint import CONFIRM, ChangeHistory, find_changes
+from kit.analysis.history.changepoint import ChangeHistory, confirming, find_changes
 from kit.analysis.history.history import split
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, analyse, whole_real
@@ -26,7 +26,7 @@ from kit.report.page.page import track_view, view
 from kit.report.renderer import offered
 from kit.report.text.ranking import result_line
 from kit.store import SessionFilter, Store
-from kit.store.series import find_tracks
+from kit.store.series import find_tracks, newest_request
 from kit.store.store import COUNTED
 from kit.web.fleet import CHOICES, show_fleet, show_fleet_cost
 from kit.web.matrix import ASKED, show_matrix
@@ -100,12 +100,14 @@ class SessionCache:
         """Return every series of an arm, of each point and baseline, the newest first."""
         with self._lock:
             entries = self._store.history(scenario, arm, phase, metric, machine)
+            request = newest_request(self._store, scenario, arm, machine)
+        confirm = confirming(request)
         groups: dict[tuple[str, str], list[Any]] = {}
         for entry in entries:
             found = entry.outcome.comparison
             groups.setdefault((found.baseline, found.point), []).append(entry)
-        series = [one for listed in groups.values() for one in reversed(split(listed))]
-        return [ChangeHistory(one, find_changes(one), CONFIRM) for one in series]
+        series = [one for listed in groups.values() for one in reversed(split(listed, request.ignore))]
+        return [ChangeHistory(one, find_changes(one, confirm), confirm) for one in series]
 
     def fleet(self, chosen: Mapping[str, str]) -> str:
         """Return the page of the fleet's answer. Raises UsageError."""
@@ -256,7 +258,7 @@ def _compare(library: SessionCache, request: Request) -> str:
         return served_page("compare.html.j2", **values, found=None, headers=(), rows=(), lines=())
     one, two = library.get(names["a"]), library.get(names["b"])
     found = compare_sessions(one, two)
-    headers, rows, lines = between_rows(found)
+    headers, rows, lines = between_rows(one[0], two[0], found)
     return served_page("compare.html.j2", **values, found=found, headers=headers, rows=rows, lines=lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kit.analysis.matrix.asked import parse_price, parse_weights
+from kit.analysis.matrix.weights import parse_weights
 from kit.report.format.sanitize import shown
 from kit.report.matrix.view import view_matrix
 from kit.store import Store
@@ -12,7 +12,7 @@ from kit.store.matrix import MatrixQuestion, find_matrix
 from kit.web.served import served_page
 
 #: The choices, by name in the query.
-ASKED = ("class", "reference", "weight", "price", "builds")
+ASKED = ("class", "reference", "weight")
 
 
 def show_matrix(store: Store, chosen: Mapping[str, str]) -> str:
@@ -21,7 +21,6 @@ def show_matrix(store: Store, chosen: Mapping[str, str]) -> str:
     asked = MatrixQuestion(
         reference=chosen["reference"], machine_class=chosen["class"], weights=parse_weights(weights, "weight")
     )
-    price = parse_price(chosen["price"], chosen["builds"], "")
     matrix = shown(find_matrix(store, asked))
     form = {**chosen, "classes": sorted((matrix.machine_class, *matrix.classes))}
-    return served_page("matrix.html.j2", title="What each driver costs", view=view_matrix(matrix, price), form=form)
+    return served_page("matrix.html.j2", title="What each driver costs", view=view_matrix(matrix), form=form)

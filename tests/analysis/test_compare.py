@@ -114,9 +114,8 @@ def test_the_limits_of_equivalence_are_the_same_for_either_arm_as_reference(
     is_it: bool,
 ) -> None:
     (low_all, high_all), (low, high) = simultaneous, bound
-    found = replace(
-        ratio_of((1.1, 1.0), (1.2, 1.1)), low_all=low_all, high_all=high_all, low_bound=low, high_bound=high
-    )
+    pairs = [(1.1, 1.0), (1.2, 1.1), (1.3, 1.2)]
+    found = replace(ratio_of(*pairs), low_all=low_all, high_all=high_all, low_bound=low, high_bound=high)
     assert found.equivalent(margin) == is_it
 
 

@@ -127,12 +127,16 @@ def test_what_was_run_otherwise_is_left_out_and_named() -> None:
     assert (fleet.left_out[0].machine, fleet.left_out[0].session) == ("m7", "2026-0007")
 
 
-def test_workers_that_measured_on_one_machine_are_distinguished_and_renamed_machines_are_not() -> None:
+def test_a_machine_counts_once_whatever_its_name_and_number_of_workers() -> None:
     def of(worker: str, number: int, **facts: str) -> Session:
         return on("m", number, 0.1, worker=worker, **facts)
 
     together = told(*(of(f"w{i}", i, **{"measured together": "yes"}) for i in range(3)))
-    assert [item.machine for item in together.arms[0].whole.machines] == ["w0", "w1", "w2"]
+    assert [item.machine for item in together.arms[0].whole.machines] == ["w2"] and together.machines == 1
+    assert [(item.machine, item.why) for item in together.left_out] == [
+        ("w0", "w2 is a worker of the same machine"),
+        ("w1", "w2 is a worker of the same machine"),
+    ]
     assert told(*(of(f"w{i}", i) for i in range(3))).machines == 1
 
 

@@ -34,7 +34,7 @@ from kit.model.sample import Phase, Sample
 from kit.model.session import Request, Session
 from kit.report.data.pytest_benchmark import render_pytest_benchmark
 from kit.report.history.history import Subject, render_history
-from kit.report.history.session_diff import render_between
+from kit.report.history.session_diff import between_rows, render_between
 from kit.store import Store, open_store
 from kit.store.database import Database
 from kit.store.exchange import load
@@ -346,6 +346,24 @@ def test_sessions_side_by_side() -> None:
     other = replace(two, samples=tuple(replace(item, digests=(("scenario", "t"),)) for item in two.samples))
     unlike = compare_sessions((one, analyse(one)), (other, analyse(other)))
     assert unlike.moved[0].change is None and "not compared: scenario differs" in render_between(one, other, unlike)
+
+
+def test_the_table_of_two_sessions_names_its_figures_and_what_to_do_about_other_inputs() -> None:
+    one, two = (replace(night(number, 0.05), title="make -j2") for number in (1, 2))
+    text = render_between(one, two, compare_sessions((one, analyse(one)), (two, analyse(two))))
+    assert "A and B are the real time of the whole run" in text and "Intervals are individual, 95 %." in text
+    assert "--ignore" not in text
+    built = (("input src", "a"), ("probe", "p")), (("input src", "b"), ("probe", "q"))
+    one, two = (
+        replace(session, samples=tuple(replace(sample, digests=digests) for sample in session.samples))
+        for session, digests in zip((one, two), built, strict=True)
+    )
+    found = compare_sessions((one, analyse(one)), (two, analyse(two)))
+    command = "kit history 'make -j2' layer:overlay2 --ignore sources --ignore probe"
+    assert command in render_between(one, two, found).splitlines()
+    assert command in between_rows(one, two, found)[2]
+    other = replace(two, title="make -j4")
+    assert "kit history 'make" not in render_between(one, other, found)
 
 
 def test_of_many_arms_one_that_moved_a_little_is_reported_as_such() -> None:

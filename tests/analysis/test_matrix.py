@@ -1,4 +1,4 @@
-"""The matrix of known costs: cells, means, weights, the choice, costs per year."""
+"""The matrix of known costs: cells, means, weights, the choice."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.matrix.asked import parse_price, parse_weights
 from kit.analysis.matrix.cell import NOT_RUN, MatrixCell, log_centre, more_than
-from kit.analysis.matrix.cost import Price, yearly_costs
 from kit.analysis.matrix.matrix import Matrix, counting, make_matrix
 from kit.analysis.matrix.pooled import pooled_rows
 from kit.analysis.matrix.row import rows_of
+from kit.analysis.matrix.weights import parse_weights
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
@@ -175,7 +174,6 @@ def test_a_scenario_of_the_reference_alone_takes_no_choice_away() -> None:
     found = make_matrix("large", rows, ARM, 0.03, {})
     assert [row.scenario for row in found.rows if not row.counts] == ["smoke"]
     assert found.choice == matrix().choice and found.means == matrix().means
-    assert yearly_costs(found, Price(0.36, 400)) == yearly_costs(matrix(), Price(0.36, 400))
     swept = [replace(row, scenario="git:short", point="jobs=64") if row.scenario == "smoke" else row for row in rows]
     counted = counting(make_matrix("large", swept, ARM, 0.03, {"git": 4}).rows)
     assert {row.scenario: row.weight for row in counted} == {"kernel:short": 1, "git:short": 4, "fsync:short": 1}
@@ -301,70 +299,22 @@ def test_more_seconds_are_those_of_pairs_of_runs() -> None:
     assert single and single.error is None and more_than(None) is None
 
 
-def test_costs_per_year_add_up() -> None:
-    found = {item.arm: item for item in yearly_costs(matrix(), Price(0.36, 400))}
-    seconds = {arm: seconds_of(arm) for arm in found}
-    for arm, item in found.items():
-        truth = seconds[arm] * 0.36 / 3600 * 400 * 365
-        assert item.total.estimate == pytest.approx(truth, rel=0.01), arm
-        assert item.total.low and item.total.high and item.total.low < item.total.estimate < item.total.high
-        extra = truth - seconds[ARM] * 0.36 / 3600 * 400 * 365
-        if item.more:
-            assert item.more.estimate == pytest.approx(extra, rel=0.02, abs=0.005 * truth), arm
-            assert item.more.low and item.more.high and item.more.high - item.more.low < 0.02 * truth
-    assert found[ARM].more is None and "layer:zfs" not in found
-
-
-def seconds_of(arm: str) -> float:
-    return sum(10 * costs[arm] for costs in COSTS.values()) / len(COSTS)
-
-
-def test_copies_at_once_are_as_many_builds() -> None:
-    """Copies take 10, 12 and 20 s together: 10, 6 and 5 s each."""
-    price, session = Price(0.34, 400), made("git:short", COSTS["git:short"])
-    swept = rows_of([in_copies(session, {1: 10.0, 2: 12.0, 4: 20.0})], ARM, "", 0.03)
-    assert [(row.point, row.copies) for row in swept] == [("", 1), ("copies=2", 2), ("copies=4", 4)]
-    found = {item.arm: item for item in yearly_costs(make_matrix("large", swept, ARM, 0.03, {}), price)}
-    assert found[ARM].seconds.estimate == pytest.approx(7, rel=0.01)
-    assert found[ARM].total.estimate == pytest.approx(96.5, rel=0.01)
-    more = found["layer:vfs"].more
-    assert more and more.estimate == pytest.approx(96.5 / 2, rel=0.02)
-    (one,), (four,) = (rows_of([run], ARM, "", 0.03) for run in (session, in_copies(session, {4: 10.0})))
-    assert (one.point, four.point) == ("", "copies=4")
-    costs = []
-    for row in (one, four):
-        cells = tuple(replace(cell, floor=0.006) for cell in row.cells)
-        points = [replace(row, point=f"jobs={jobs}; {row.point}", cells=cells) for jobs in (1, 2)]
-        costs.append(yearly_costs(make_matrix("large", points, ARM, 0.03, {}), price))
-    for alone, together in zip(*costs, strict=True):
-        for own, quarter in ((alone.total, together.total), (alone.more, together.more)):
-            if own and quarter and own.low is not None and quarter.low is not None:
-                assert (own.estimate, own.low) == pytest.approx((4 * quarter.estimate, 4 * quarter.low))
+def test_copies_at_once_are_a_row_of_their_own() -> None:
+    session = in_copies(made("git:short", COSTS["git:short"]), {1: 10.0, 2: 12.0, 4: 20.0})
+    assert [row.point for row in rows_of([session], ARM, "", 0.03)] == ["", "copies=2", "copies=4"]
+    (four,) = rows_of([in_copies(made("git:short", COSTS["git:short"]), {4: 10.0})], ARM, "", 0.03)
+    assert four.point == "copies=4"
     sessions = [on_machine(in_copies(made("git:short", COSTS["git:short"], i), {4: 20.0}), i) for i in range(3)]
     (row,), _ = pooled_rows("git:short", sessions, ARM, "", 0.03)
     assert row.point == "copies=4"
-
-
-def test_a_price_is_of_time() -> None:
-    rows = [row for session in suite() for row in rows_of([session], ARM, "space", 0.03)]
-    with pytest.raises(UsageError, match="a price needs durable or real time, not space"):
-        yearly_costs(make_matrix("large", rows, ARM, 0.03, {}), Price(0.36, 400))
 
 
 def test_a_scenario_without_weight_has_no_part_in_the_choice() -> None:
     assert matrix({"git": 0}).choice.wrong == ()
 
 
-def test_prices_and_weights_are_read() -> None:
-    assert parse_price("0.34/h", "400/day", "--") == parse_price("0.34", "400", "--") == Price(0.34, 400)
-    assert parse_price("", "", "--") is None
+def test_weights_are_read() -> None:
     assert parse_weights(("kernel=3", "make V=1 -j8=0.5"), "--weight") == {"kernel": 3, "make V=1 -j8": 0.5}
-    for price, builds, said in (
-        ("0.34/h", "", "need each other"), ("a", "4", "--price a: not a number"), ("1", "0", "--builds 0"),
-        ("1/day", "4", "--price 1/day"),
-    ):  # fmt: skip
-        with pytest.raises(UsageError, match=said):
-            parse_price(price, builds, "--")
     with pytest.raises(UsageError, match="kernel=x: not a weight"):
         parse_weights(("kernel=x",), "--weight")
 

@@ -72,7 +72,7 @@ def test_a_rebuild_has_a_row_but_no_rank(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (row.pick, row.group) == (False, "") and row.against is not None
     assert row.against.ratio == pytest.approx(2 / 11, rel=0.01)
     assert [item.arm for item in found.filesystems] == ["bare@btrfs"]
-    assert [cells[-1] for cells in cells_of(found, (), [row])] == ["rebuild"]
+    assert [cells[-1] for cells in cells_of(found, [row])] == ["rebuild"]
 
 
 def test_all_are_ranked_by_time_until_data_is_safe_across_filesystems() -> None:

@@ -8,7 +8,7 @@ import pytest
 from kit.analysis.fleet.split_session import answer_split
 from kit.analysis.session.analyse import analyse, whole_real
 from kit.core.errors import UsageError
-from kit.model.fact import makers
+from kit.model.fact import MACHINE_OF, makers, stored
 from kit.report.text.answer import render_answer
 from tests.shared_night import PENALTIES, shared
 
@@ -23,6 +23,24 @@ def test_a_machine_that_was_given_rounds_and_made_none_is_none_of_the_answer() -
     begun = replace(session, samples=tuple(item for item in session.samples if item.round in (1, 2)))
     assert answer_split(begun).machines == 2
     assert "The rounds ran on 2 machines" in " ".join(render_answer(begun, analyse(begun)).split())
+
+
+def test_workers_of_one_machine_count_as_one() -> None:
+    session = shared()
+    ids = stored(MACHINE_OF.fact("m" if name in ("one", "two") else name, name) for name in PENALTIES)
+    fleet = answer_split(replace(session, facts={**session.facts, **ids}))
+    (arm,) = fleet.arms
+    assert fleet.machines == 3 and fleet.shared_machine == ("one", "two")
+    assert [(item.machine, item.ratio.n) for item in arm.whole.machines] == [("four", 4), ("one, two", 8), ("three", 4)]
+
+
+def test_two_workers_of_one_machine_are_no_fleet() -> None:
+    session = shared()
+    ids = stored(MACHINE_OF.fact("m", name) for name in PENALTIES)
+    alone = replace(session, facts={**session.facts, **ids})
+    said = " ".join(render_answer(alone, analyse(alone)).split())
+    assert "The rounds ran on 1 machine, by the workers four, one, three, two: these figures describe that" in said
+    assert answer_split(alone).machines == 1 and answer_split(alone).arms[0].whole.ratio is None
 
 
 def test_the_interval_rests_on_machines() -> None:

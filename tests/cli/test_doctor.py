@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.cli.doctor import arms_exit_code, describe_arms
+from kit.cli.doctor import _shown, arms_exit_code, describe_arms
 from kit.core.exit_code import DONE, NOT_RUN
 from kit.session.trial import Diagnosis
 from tests.command_line import in_fork as kit
@@ -22,6 +22,26 @@ def test_an_arm_that_cannot_run_comes_first_with_its_fix() -> None:
         "                     fix: use a guest",
     ]
     assert describe_arms((WORKS,)).splitlines()[0] == "all arms work"
+
+
+def test_what_many_lack_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    lacking = [Diagnosis("filesystem", name, False, "needs root", "run as root") for name in ("ext4", "xfs")]
+    other = [Diagnosis("driver", "docker/overlay2", False, "needs root", "run as root")]
+    works = [Diagnosis("driver", name, True, "a command ran") for name in ("podman/vfs", "podman/overlay")]
+    listed = [*lacking, *other, *works]
+    assert _shown(iter(listed), quiet=False) == listed
+    assert capsys.readouterr().out.splitlines() == [
+        "filesystem",
+        "  no     ext4                      needs root",
+        "                                   fix: run as root",
+        "  no     xfs                       as above",
+        "",
+        "driver",
+        "  no     docker/overlay2           needs root",
+        "                                   fix: run as root",
+        "  works  podman/vfs                a command ran",
+        "  works  podman/overlay            a command ran",
+    ]
 
 
 def test_the_exit_code_is_of_these_arms() -> None:

@@ -1,4 +1,4 @@
-"""``kit fleet show`` and ``plan`` over a store, and what history and a night say of a fleet's change."""
+"""``kit fleet show`` over a store, and what history and a night say of a fleet's change."""
 
 import json
 import shutil
@@ -70,29 +70,6 @@ def test_what_is_not_there_is_said(kit: Kit, url: str) -> None:
     ):
         done = kit("fleet", "show", *words, "--store", url)
         assert done.returncode == 2 and said in done.stderr
-
-
-def test_plan_says_how_many_machines_and_at_what_cost(kit: Kit, url: str) -> None:
-    done = kit("fleet", "plan", "mine", "--margin", "2%", "--store", url)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert "machines with" in lines[0] and "machine hours" in " ".join(lines[:2]) and max(map(len, lines)) <= 100
-    assert "set-up 6m, one round 1m" in " ".join(done.stdout.split())
-    assert "no machine has compared layer:vfs" in kit("fleet", "plan", "--arm", "layer:vfs", "--store", url).stderr
-    assert "classes differ" not in done.stdout
-
-
-def test_a_plan_over_classes_that_differ_says_so_and_fits_a_terminal(kit: Kit, url: str, tmp_path: Path) -> None:
-    store = open_store(url, tmp_path)
-    for machine in range(10, 15):
-        made = on(machine, 1, 0.4 + 0.01 * machine)
-        store.add(replace(made, facts={**made.facts, "class": "small"}))
-    done = kit("fleet", "plan", "mine", "--margin", "2%", "--probability", "99.9%", "--store", url, COLUMNS="80")
-    assert done.returncode == 0, done.stderr
-    said = " ".join(done.stdout.split())
-    assert "classes differ in layer:overlay2 / bare, and widen that spread: --class NAME plans for one" in said
-    assert "with probability 99.9 %" in said and "> 99 %" in said and "100 %" not in said
-    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_history_and_a_night_say_whose_a_change_is(kit: Kit, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from kit import __file__ as package
 from kit import __version__
 from kit.cli import COMMANDS, SECTIONS, cli
 from kit.cli.compare import compare
+from kit.cli.completion import complete_help
 from kit.core.exit_code import MEANINGS
 from tests.command_line import in_fork as kit
 
@@ -68,3 +69,26 @@ def test_exit_codes_have_one_list(name: str) -> None:
     of_codes = re.findall(r"Exit codes:([^.]*)\.?", command.epilog or "")
     known = {f"{code} {short}" for code, (short, _) in MEANINGS.items()}
     assert all({item.strip() for item in text.split(",")} <= known for text in of_codes)
+
+
+def test_kit_help_explains_arms_and_commands() -> None:
+    said = kit("help", "arms").stdout
+    assert "layer:DRIVER" in said and "overlay2" in said and "ext4" in said
+    for words in (("compare",), ("image", "build"), ()):
+        assert kit("help", *words).stdout == kit(*words, "--help").stdout
+    assert kit("help", "image", "nosuch").returncode == 2
+
+
+@pytest.mark.parametrize(("word", "fix"), [("arm", "use arms"), ("compair", "use compare"), ("qqqq", "kit --help")])
+def test_what_kit_help_does_not_know_is_one_line_with_near_names(word: str, fix: str) -> None:
+    done = kit("help", word)
+    first, second = done.stderr.splitlines()
+    assert (done.returncode, first) == (2, f"kit: no help of '{word}'") and fix in second
+
+
+def test_what_kit_help_explains_is_completed() -> None:
+    help_ = cli.get_command(click.Context(cli), "help")
+    assert help_ is not None
+    context = click.Context(help_, parent=click.Context(cli))
+    assert complete_help(context, help_.params[0], "ar") == ["arms"]
+    assert complete_help(context, help_.params[0], "compare-s") == ["compare-sessions"]

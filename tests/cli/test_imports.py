@@ -27,7 +27,7 @@ NOT_NEEDED = (
 )
 SLOW = ("numpy", "scipy", "sqlalchemy", "docker", "testcontainers", "jinja2", "distributed", "rich")
 #: Commands that look something up, one after the other, and what they import of it.
-QUICK = {"--help": "", "--version": "", "help": "", "help troubleshooting": "", "sessions": "sqlalchemy"}
+QUICK = {"--help": "", "--version": "", "help": "", "help arms": "", "sessions": "sqlalchemy"}
 
 _ALL = f"""
 import importlib, pkgutil, sys

@@ -32,13 +32,13 @@ from tests.stores import new_store
 
 ROOT = Path(__file__).parents[2]
 #: Commands whose JSON needs a machine or a fleet; tests of theirs check it.
-ELSEWHERE = {"bisect", "compare", "import", "nightly", "doctor", "fleet status", "fleet plan"}
+ELSEWHERE = {"bisect", "compare", "import", "nightly", "doctor", "fleet status"}
 #: What each other command is called with.
 WORDS = {
     "show": ("full",), "sessions": (), "history": ("mine", "layer:overlay2"), "scenarios": (), "sync": (),
     "compare-sessions": ("2026-0001", "2026-0013"), "prune": ("--keep", "1h", "--keep-changes", "--dry-run"),
     "config": (), "image list": (), "kernel list": (), "fleet show": ("mine",),
-    "matrix": ("--scenario", "mine & <yours>", "--price", "1/h", "--builds", "10/day"),
+    "matrix": ("--scenario", "mine & <yours>"),
 }  # fmt: skip
 NAMES = {"show": "session", "image list": "images", "kernel list": "kernels", "fleet show": "fleet-show"}
 
@@ -128,11 +128,6 @@ def test_figures_of_time_fit_the_schema(kit: Kit, tmp_path: Path) -> None:
         (tmp_path / name).write_text("real 0m1.0s\nuser 0m0.5s\nsys 0m0.1s\n")
     words = ("import", f"bare={tmp_path}/bare", f"aufs={tmp_path}/aufs", "--json", "-")
     check_document("session", kit(*words, KIT_STORE=f"sqlite:///{tmp_path}/kit.db").stdout)
-
-
-def test_a_plan_for_a_fleet_fits_its_schema(kit: Kit, url: str) -> None:
-    done = kit("fleet", "plan", "mine", "--json", KIT_STORE=url)
-    assert check_document("fleet-plan", done.stdout)["arms"], done.stderr
 
 
 def test_a_night_fits_its_schema(filled: Path) -> None:

@@ -22,15 +22,14 @@ def test_it_answers_over_the_store(kit: Kit, url: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Use layer:overlay2: ") and max(map(len, done.stdout.splitlines())) <= 100
     page = tmp_path / "matrix.html"
-    words = ("--weight", "git=8", "--price", "0.34/h", "--builds", "400/day", "--format", "html", "-o", page)
+    words = ("--weight", "git=8", "--format", "html", "-o", page)
     assert kit("matrix", "--store", url, *words).returncode == 0
-    assert "Use layer:btrfs" in page.read_text() and "per year" in page.read_text()
+    assert "Use layer:btrfs" in page.read_text()
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--price", "0.34/h"), "--price and --builds need each other"),
         (("--weight", "git"), "--weight git: not NAME=N"),
         (("--margin", "3"), "--margin 3: not a percentage"),
         (("--scenario", "maven"), "no finished session of 'maven'"),

@@ -68,10 +68,10 @@ def test_one_message_when_a_limit_breaks_and_one_when_it_holds_again(receiver: R
     held(store, [night(number, penalty) for number, penalty in enumerate(penalties)])
     worse, better = receiver.got
     assert worse["title"].startswith("nightly: REGRESSION, 2001-") and worse["type"] == "failure"
-    assert worse["message"].startswith("true: layer:overlay2 < 10 %: ok → limit broken\n\nREGRESSION: layer:overlay2")
+    assert worse["message"].startswith("mine: layer:overlay2 < 10 %: ok → limit broken\n\nREGRESSION: layer:overlay2")
     assert "session 2026-0010" in worse["message"]  # the third of them confirms the change
     assert better["title"].startswith("nightly: good") and better["type"] == "success"
-    assert better["message"].startswith("true: layer:overlay2 < 10 %: limit broken → ok\n\n")
+    assert better["message"].startswith("mine: layer:overlay2 < 10 %: limit broken → ok\n\n")
     assert "session 2026-0013" in better["message"]
     for message in receiver.got:
         (file,) = message["attachments"]
@@ -100,8 +100,8 @@ def test_what_fails_is_a_message_and_so_is_its_end(receiver: Receiver, store: St
     held(store, [night(1, 0.05), without(2), without(3), night(4, 0.05)])
     failed, well = receiver.got
     assert failed["title"].startswith("nightly: could not run") and failed["type"] == "failure"
-    assert "true: layer:overlay2: ok → failed\n" in failed["message"] and "no overlay" in failed["message"]
-    assert "true: layer:overlay2: failed → ok\n" in well["message"] and well["type"] == "success"
+    assert "mine: layer:overlay2: ok → failed\n" in failed["message"] and "no overlay" in failed["message"]
+    assert "mine: layer:overlay2: failed → ok\n" in well["message"] and well["type"] == "success"
 
 
 def test_a_task_that_could_not_start_is_a_message_each_night(receiver: Receiver, store: Store) -> None:
@@ -109,7 +109,7 @@ def test_a_task_that_could_not_start_is_a_message_each_night(receiver: Receiver,
     for _ in range(2):
         part = Part(TASK, error="no image\n  fix: build it")
         notify(JOB, Night("nightly", 1e9, (part,)), store, open_destinations(["env:CHAT"]))
-    assert [message["message"].partition("\n")[0] for message in receiver.got] == ["true: ok → failed"] * 2
+    assert [message["message"].partition("\n")[0] for message in receiver.got] == ["mine: ok → failed"] * 2
     assert receiver.got[0]["attachments"] == []
 
 
@@ -209,7 +209,7 @@ def test_a_dry_run_shows_the_message_and_sends_nothing(kit: Kit, receiver: Recei
     done = kit("nightly", path, "--check", "--store", url)
     assert done.returncode == 0, done.stderr
     assert "messages: json://*** (variable CHAT)\nthe newest sessions would send:\n  night: REGRESSION" in done.stdout
-    assert "  true: layer:overlay2 < 10 %: ok → limit broken\n" in done.stdout and "  attached: true-" in done.stdout
+    assert "  mine: layer:overlay2 < 10 %: ok → limit broken\n" in done.stdout and "  attached: mine-" in done.stdout
     store.add(night(11, 0.2))
     done = kit("nightly", path, "--check", "--store", url)
     assert "the newest sessions changed no state: not sent:\n  night: REGRESSION" in done.stdout
@@ -236,5 +236,5 @@ def test_a_server_that_is_away_is_a_message(receiver: Receiver, tmp_path: Path) 
     part = assess(TASK, night(1, 0.05), away, JOB.rule(TASK))
     notify(JOB, Night("nightly", 1e9, (part,)), away, open_destinations(["env:CHAT"]))
     (message,) = receiver.got
-    assert message["message"].startswith("true: ok → failed\n")
+    assert message["message"].startswith("mine: ok → failed\n")
     assert "not compared with its history" in message["message"]

@@ -11,9 +11,7 @@ from kit.core.errors import BusyError
 from kit.host.lock import machine_lock
 
 
-@pytest.mark.parametrize(
-    "words", ["image build smoke", "kernel build aufs", "clean", "doctor", "tune --apply", "tune --restore"]
-)
+@pytest.mark.parametrize("words", ["image build smoke", "kernel build aufs", "clean", "doctor"])
 def test_each_takes_the_option(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held = tmp_path / "run"
     held.mkdir()

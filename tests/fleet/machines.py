@@ -12,7 +12,7 @@ ONE = Member(
     name="one", kind="x", kit_version="0", probe="p", kernel="6", cpu="c", cores=1, memory=1, virtualization="none",
     root=True, machine="m",
 )  # fmt: skip
-TWO = replace(ONE, name="two")
+TWO = replace(ONE, name="two", machine="n")
 FIRST = Session(
     id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=RUNNING,
     request=Request(command=("true",), arms=("bare",), rounds=2), arms=("bare",), baselines=(), seed=1,

@@ -15,6 +15,7 @@ from kit.core.paths import Paths, find_paths
 from kit.fleet.address import Address
 from kit.fleet.client import run
 from kit.fleet.client.each import EachCourse
+from kit.fleet.client.merge import member_facts
 from kit.fleet.service import agent
 from kit.fleet.share import Assignment, Share
 from kit.model.default_driver import Docker
@@ -56,7 +57,7 @@ def each_with(
 ) -> tuple[run.FleetContext, Store]:
     monkeypatch.setattr(run, "Dispatch", dispatch)
     monkeypatch.setattr(run, "_chosen", lambda request, context, plan=None: (ONE, TWO))
-    monkeypatch.setattr(run, "_planned", lambda request, member, docker, context: FIRST if member is ONE else SECOND)
+    monkeypatch.setattr(run, "_planned", lambda _, members, *rest: FIRST if members[0] is ONE else SECOND)
     store = new_store(tmp_path / "kit.db")
     paths = replace(find_paths(), data=tmp_path)
     return run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, store, Quiet()), store
@@ -199,7 +200,7 @@ def test_a_split_session_that_was_not_begun_here_is_given_to_no_machine(
         return session
 
     monkeypatch.setattr(run, "_carry_split", note)
-    monkeypatch.setattr(run, "_planned", lambda request, member, docker, context: FIRST)
+    monkeypatch.setattr(run, "_planned", lambda *_: FIRST.with_facts(member_facts([ONE])))
     mine = run.run_split(FIRST.request, context)
     planted = replace(mine, id=SECOND.id, request=replace(mine.request, command=("sh",)))
     for session in (mine, planted):

@@ -35,7 +35,7 @@ ONE = Member(
     name="one", kind="x", kit_version="0", probe="p", kernel="6", cpu="c", cores=1, memory=1, virtualization="none",
     root=True, machine="m",
 )  # fmt: skip
-TWO, THREE = replace(ONE, name="two"), replace(ONE, name="three")
+TWO, THREE = replace(ONE, name="two", machine="n"), replace(ONE, name="three", machine="o")
 
 
 @dataclass
@@ -214,7 +214,7 @@ def test_rounds_are_named_as_a_line_holds_them() -> None:
 def test_many_machines_are_told_in_one_line_what_they_are_given() -> None:
     observer = Shown()
     session = replace(SESSION, plan=replace(SESSION.kept_plan(), rounds=40))
-    many = [replace(ONE, name=f"b{number}") for number in range(1, 13)]
+    many = [replace(ONE, name=f"b{number}", machine=f"{number}") for number in range(1, 13)]
     SplitCourse(session, session.kept_plan(), many, Kept(), observer).assign(many)
     assert observer.told == ["b1, b2, b3 and 9 more: 4 rounds each, at most"]
 

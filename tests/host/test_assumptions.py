@@ -15,7 +15,7 @@ import pytest
 import kit
 from kit.core.paths import find_paths
 from kit.host.assumptions import AS_ROOT, ASSUMPTIONS, SESSION, Unmet
-from tests.ordinary_user import NOBODY
+from tests.ordinary_user import NOBODY, ordinary_user
 
 #: $PROBE: the words of an answer, or the reason and the fix. It imports before it becomes another user.
 PROBE = """
@@ -219,3 +219,15 @@ def test_a_session_refuses_what_it_cannot_do_without(broken: Break, tmp_path: Pa
     found = answer(Break(broken.name, broken.words, "", program=start), tmp_path)
     assert broken.reason in found[0] and broken.fix in found[1], found
     assert not (tmp_path / "state/journal").exists()
+
+
+def test_a_daemon_that_only_root_sees_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(0)
+    sockets = {"Docker": str(tmp_path / "missing"), "containerd": str(closed / "sock")}
+    monkeypatch.setattr("kit.host.assumptions._SOCKETS", sockets)
+    (assumption,) = (item for item in ASSUMPTIONS if item.name == "running daemons")
+    paths = find_paths()
+    with ordinary_user():
+        answer = assumption.probe(paths)
+    assert isinstance(answer, str) and answer.startswith("none; whether ") and answer.endswith("runs, only root sees")

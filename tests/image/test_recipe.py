@@ -51,15 +51,6 @@ def test_programs_in_rust_are_pinned_and_change_the_digest() -> None:
     assert both.sources.endswith("and 2 programs in Go and 1 program in Rust (once, about 16 minutes)")
 
 
-def test_an_image_of_the_kit_is_another_one_for_each_kit(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = parse_recipe(GOOD, "x.toml", "x")
-    with_kit = parse_recipe(GOOD + 'kit_extras = ["fleet"]\n', "x.toml", "x")
-    found = {plain.digest, with_kit.digest, replace(with_kit, environment=("A=1",)).digest}
-    monkeypatch.setattr("kit.image.recipe.own_digest", lambda: "another")
-    assert plain.digest in found and len(found | {with_kit.digest}) == 4
-    assert with_kit.sources == "2 packages of bookworm, this kit and what it imports (once, about 4 minutes)"
-
-
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kit.core.errors import UsageError
-from kit.image import Image, ImageCache, read_recipe
+from kit.image import Image, ImageCache
 from kit.image.image_file import from_image_file
 from kit.image.save import reference, save_image
 from tests.command_line import Kit
@@ -54,16 +53,6 @@ def test_layers_stay_apart(tmp_path: Path) -> None:
     assert (again.digest, again.layers, again.env) == (image.digest, image.layers, image.env)
 
 
-def test_how_a_container_starts_is_of_the_recipe(tmp_path: Path) -> None:
-    image = replace(rootfs(tmp_path), name="kit", origin="recipe kit, bookworm", env=(("KIT_HOME", "/var/lib/kit"),))
-    save_image(image, tmp_path / "out.tar", "kit:latest")
-    _, config = documents(tmp_path / "out.tar")
-    assert config["config"] == {
-        "Env": ["KIT_HOME=/var/lib/kit"], "Entrypoint": ["kit"], "Volumes": {"/var/lib/kit": {}},
-    }  # fmt: skip
-    assert read_recipe("smoke").config == {}
-
-
 def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     image = rootfs(tmp_path)
     with pytest.raises(UsageError, match=r"no/out\.tar: No such file or directory"):
@@ -96,9 +85,9 @@ def test_a_name_that_docker_does_not_take_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("kit", "nosuch/kit.tar"), "nosuch/kit.tar can't be written"),
+        (("smoke", "nosuch/smoke.tar"), "nosuch/smoke.tar can't be written"),
         (("./rootfs.tar", "out.tar"), "'./rootfs.tar' is not a name that Docker takes"),
-        (("kit", "out.tar", "--tag", "Mine"), "'Mine' is not a name that Docker takes"),
+        (("smoke", "out.tar", "--tag", "Mine"), "'Mine' is not a name that Docker takes"),
     ],
 )
 def test_what_cannot_be_saved_is_refused_before_it_is_built(words: tuple[str, ...], says: str, kit: Kit) -> None:

@@ -312,10 +312,15 @@ def test_a_failing_build_shows_its_last_lines_and_exits_1(kit: Kit, tiny: Path, 
     words = ("compare", "--image", tiny, *FAST, "--arms", "bare,layer:overlay2", "--source", project)
     done = kit(*words, "--", "sh", "bad.sh")
     assert done.returncode == 1
+    assert f": sh bad.sh, image {tiny}\n" in done.stderr
     assert "run failed with exit status 4" in done.stdout and "| reason" in done.stdout
     log = re.search(r"full log: (\S+)", done.stdout)
     assert log and "reason" in Path(log[1]).read_text()
-    assert "every arm failed" in done.stderr
+    assert "the pilot run failed on bare and layer:overlay2; no arm is set up" in done.stderr
+    assert "setting up" not in done.stderr
+    done = kit(*words, "--interleave", "off", "--", "sh", "bad.sh")
+    assert done.returncode == 1 and "measurement ended after 2 of " in done.stderr
+    assert "planned runs: every arm failed" in done.stderr
 
 
 @pytest.mark.machine

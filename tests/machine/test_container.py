@@ -1,10 +1,11 @@
 """The kit in a privileged container of a real Docker, by the command that docs/how-to/run-in-a-container.md names.
 
 The first tests need no image of the kit: a container of the tiny image gets this machine's programs and this kit. With
-KIT_TEST_IMAGE=1 the kit's own image is built, loaded and run, which takes minutes of CPU."""
+KIT_TEST_IMAGE=1 examples/docker/Dockerfile is built of Debian's packages and run, which takes minutes of CPU."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +26,7 @@ from kit.host.cgroup.cgroup import mode
 from kit.report.text.progress import Quiet
 from kit.session.doctor import assumptions
 from kit.session.execute.session_loop import held_machine
-from tests.command_line import Kit, in_new_process
+from tests.command_line import in_new_process
 from tests.leftovers import left_on_machine
 
 ROOT = Path(__file__).parents[2]
@@ -175,15 +177,67 @@ def test_the_lock_is_the_machines_and_doctor_names_what_a_session_does_without(o
     assert lock == "/run" and set(names) == here | {"processes", "disk"}
 
 
+def build(outside: Outside, context: Path, *words: str) -> None:
+    """Build the documented image. The base, which no registry here has, was loaded under its name."""
+    file = ROOT / "examples/docker/Dockerfile"
+    done = outside.docker("build", "--network=host", "--tag=kit", *words, f"--file={file}", context, timeout=1800)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def load_base(outside: Outside, archive: Path) -> None:
+    done = outside.docker("import", archive, "debian:bookworm")
+    assert done.returncode == 0, done.stderr
+
+
+#: Programs of Debian that the steps of the Dockerfile call, for a base without packages.
+PROGRAMS = {
+    "usr/bin/apt-get": 'echo "$@" >> /apt-get.log; mkdir -p /var/lib/apt/lists',
+    "usr/bin/python3": 'for last; do :; done; mkdir -p "$last/bin"; cp /usr/bin/pip "$last/bin"',
+    "usr/bin/pip": 'for last; do :; done; cp "${last%%[[]*}/kit" /opt/kit/bin',
+}
+
+
+def test_docker_runs_each_step_of_the_documented_image(outside: Outside, tiny: Path, tmp_path: Path) -> None:
+    """A kit that prints its words stands in for the checkout, shell scripts for apt-get, python3 and pip."""
+    shutil.copy(tiny, tmp_path / "base.tar")
+    with tarfile.open(tmp_path / "base.tar", "a") as base:
+        for name, text in PROGRAMS.items():
+            script = f"#!/bin/sh\n{text}\n".encode()
+            member = tarfile.TarInfo(f"./{name}")
+            member.size, member.mode = len(script), 0o755
+            base.addfile(member, io.BytesIO(script))
+        for name in ("usr/local/bin", "opt"):
+            directory = tarfile.TarInfo(f"./{name}")
+            directory.type, directory.mode = tarfile.DIRTYPE, 0o755
+            base.addfile(directory)
+    load_base(outside, tmp_path / "base.tar")
+    (tmp_path / "context").mkdir()
+    program = '#!/bin/sh\necho "$KIT_HOME $DM_DISABLE_UDEV $*"; grep -q podman /apt-get.log\n'
+    (tmp_path / "context/kit").write_text(program)
+    (tmp_path / "context/kit").chmod(0o755)
+    build(outside, tmp_path / "context")
+    done = outside.run(["--rm"], "kit", "doctor")
+    assert (done.returncode, done.stdout) == (0, "/var/lib/kit 1 doctor\n"), done.stderr
+
+
 LACKING = "" if os.environ.get("KIT_TEST_IMAGE") else "KIT_TEST_IMAGE is not set: the kit's image takes minutes of CPU"
 
 
-@pytest.mark.images(*([] if LACKING else ["kit"]))
 @pytest.mark.skipif(bool(LACKING), reason=LACKING)
-def test_the_kits_own_image_measures(outside: Outside, kit: Kit, tmp_path: Path) -> None:
-    saved = kit("image", "save", "kit", tmp_path / "kit.tar", "--wait", timeout=1200)
-    assert saved.returncode == 0, saved.stderr
-    outside.load(tmp_path / "kit.tar")
+def test_the_kits_own_image_measures(outside: Outside, tmp_path: Path) -> None:
+    base = tmp_path / "base.tar"
+    subprocess.run(["mmdebstrap", "--variant=minbase", "bookworm", base], check=True, timeout=600)
+    load_base(outside, base)
+    context = tmp_path / "context"
+    for name in ("kit", "docs", "scenarios", "images"):
+        shutil.copytree(ROOT / name, context / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "hatch_bill.py", "hatch_build.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, context)
+    given = [f"--build-arg=PIP_INDEX_URL={url}"] if (url := os.environ.get("PIP_INDEX_URL")) else []
+    if authority := os.environ.get("PIP_CERT"):
+        shutil.copy(authority, context / "ca.pem")
+        given.append("--build-arg=PIP_CERT=/src/ca.pem")
+    build(outside, context, *given)
     said = outside.run(documented(), "kit", "--version")
     assert "/opt/kit/" in said.stdout, said.stdout + said.stderr
     check(outside.run(documented(), "kit", *COMPARE))

@@ -65,9 +65,8 @@ SHIMS = {
         "compare "*--resume*) quick=-q ;;
         "compare "*--dry-run*) quick= ;;
         "compare "*) quick=--dry-run ;;
-        "doctor "*|"tune "*) quick=--help ;;
+        "doctor "*) quick=--help ;;
         "fleet fleet scheduler "*|"fleet fleet worker "*|"fleet fleet status "*) exec PYTHON -m kit "$@" --help ;;
-        "image image build kit"|"image image save kit "*) exec PYTHON -m kit "$@" --help ;;
         "kernel kernel build "*) exec PYTHON -m kit "$@" --help ;;
         "serve "*) timeout -s INT 2 PYTHON -m kit "$@"; exit 0 ;;
         *) exec PYTHON -m kit "$@" ;;
@@ -141,7 +140,8 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
     (directory / "both.json").write_text(json.dumps({"results": runs}))
     rounds = [{"name": f"test_build[{arm}]", "stats": {"mean": 2.0, "data": [1.9, 2.1]}} for arm in ("bare", "layer")]
     (directory / "bench.json").write_text(json.dumps({"benchmarks": rounds}))
-    shutil.copy(tiny, directory / "rootfs.tar")
+    for name in ("rootfs.tar", "cmake.tar"):  # the second as mmdebstrap would have made it
+        shutil.copy(tiny, directory / name)
     kernel = directory / "linux/arch/x86/boot/bzImage"  # a dry run looks whether it is there
     kernel.write_bytes(BZ_IMAGE)
     shims = directory / "bin"
@@ -309,8 +309,8 @@ def known_options() -> set[str]:
 THEIRS = {
     "--token", "--looks", "--most", "--cases", "--count", "--jobs", "--workers",
     "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
-    "--variant", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind", "--add-subuids",
-    "--add-subgids", "--detach",
+    "--variant", "--build", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind",
+    "--add-subuids", "--add-subgids", "--detach",
     "--nthreads", "--no-nanny", "--resources", "--preload", "--dashboard", "--dashboard-address", "--host",
     "--tls-ca-file", "--tls-cert", "--tls-key",
     "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored", "--workloads",
@@ -318,6 +318,7 @@ THEIRS = {
     "--host-uds", "--overlay", "--userns", "--adapter", "--benchmark-json", "--export-json", "--file", "--table",
     "--unpaired", "--worlds", "--benchmark-autosave", "--benchmark", "--status-interval",
     "--preserve-env", "--privileged", "--pid", "--cgroupns", "--volume", "--input", "--from-file", "--filename",
+    "--tag", "--build-arg", "--format",
 }  # fmt: skip
 
 

@@ -37,24 +37,67 @@ def test_job_files_keep_to_their_schema(schema: str, name: str, tmp_path: Path) 
     assert check(broken).exit_code == 1
 
 
-def test_systemd_accepts_service_and_timer(tmp_path: Path) -> None:
-    program = shutil.which("systemd-analyze")
-    if program is None:
+def _page(*names: str) -> list[str]:
+    """The commands of the page that name one of these."""
+    text = (EXAMPLES.parent / "docs/how-to/nightly-job.md").read_text()
+    return [
+        line.strip() for line in text.splitlines() if line.startswith("    ") and any(name in line for name in names)
+    ]
+
+
+@pytest.fixture
+def machine_of_readme(tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a machine whose kit is where README puts it: in a virtual environment."""
+    program = tmp_path / "project/.venv/bin/kit"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (tmp_path / "project/examples").symlink_to(EXAMPLES)
+    return os.environ | {"PATH": f"{program.parent}:/usr/bin:/bin", "PWD": str(tmp_path / "project")}
+
+
+def test_systemd_accepts_service_and_timer_of_the_page(machine_of_readme: dict[str, str]) -> None:
+    if shutil.which("systemd-analyze") is None:
         pytest.skip("needs systemd-analyze: make system installs it")
-    kit = tmp_path / "kit"
-    kit.write_text("#!/bin/sh\n")
-    kit.chmod(0o755)
-    for name in ("kit-nightly.service", "kit-nightly.timer"):
-        text = (JOBS / name).read_text().replace("/usr/local/bin/kit", str(kit))
-        (tmp_path / name).write_text(text)
+    place = machine_of_readme["PWD"]
+    commands = _page("kit-nightly.service", "kit-nightly.timer", "systemd-analyze")
+    commands = [line for line in commands if not line.startswith(("As root", "`"))]
     done = subprocess.run(
-        [program, "verify", "--man=no", tmp_path / "kit-nightly.timer", tmp_path / "kit-nightly.service"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        ["bash", "-euc", "\n".join(commands)],
+        cwd=place,
+        env=machine_of_readme,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     said = [line for line in done.stderr.splitlines() if "kit-nightly" in line]
     assert said == [] and done.returncode == 0, done.stderr
+    (verified,) = [line for line in commands if " verify " in line]
+    assert "kit-nightly.service" in verified and "kit-nightly.timer" in verified
+    (started,) = re.findall(r"ExecStart=(\S+)", Path(place, "kit-nightly.service").read_text())
+    assert started == f"{place}/.venv/bin/kit"
     calendar = re.findall(r"OnCalendar=(.*)", (JOBS / "kit-nightly.timer").read_text())
-    assert subprocess.run([program, "calendar", *calendar], check=False, capture_output=True).returncode == 0
+    assert any(f"calendar '{calendar[0]}'" in line for line in commands)
+
+
+#: The values of minute, hour, day of the month, month and day of the week (crontab(5)).
+FIELDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+
+
+def test_cron_accepts_the_line_of_the_page(machine_of_readme: dict[str, str]) -> None:
+    (command,) = _page("jobs/crontab")
+    place = machine_of_readme["PWD"]
+    printed = subprocess.run(
+        ["bash", "-euc", command], cwd=place, env=machine_of_readme, capture_output=True, text=True
+    )
+    (line,) = [line for line in printed.stdout.splitlines() if not line.startswith("#")]
+    *times, words = line.split(maxsplit=5)
+    assert len(times) == len(FIELDS) and "%" not in words, "cron reads % as the end of a line"
+    for field, (least, most) in zip(times, FIELDS, strict=True):
+        assert field == "*" or least <= int(field) <= most, field
+    assert subprocess.run(["sh", "-n", "-c", words]).returncode == 0
+    assert words.startswith(f"{place}/.venv/bin/kit nightly ")
+    assert _page("17 2 ") == [line.replace(f"{place}/.venv", "/usr/local")]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +114,9 @@ def test_gitlab_fails_on_a_broken_limit_and_warns_of_what_could_not_run() -> Non
     assert {int(code) for code in listed.split(",")} == {FAILED, NOT_RUN}
 
 
-@pytest.mark.parametrize("name", ["github-actions.yml", "gitlab-ci.yml", "Jenkinsfile", "kit-nightly.service"])
+@pytest.mark.parametrize(
+    "name", ["github-actions.yml", "gitlab-ci.yml", "Jenkinsfile", "kit-nightly.service", "crontab"]
+)
 def test_the_commands_of_job_files_are_understood(kit: Kit, name: str, tmp_path: Path) -> None:
     commands = re.findall(r"\bkit nightly [^'\n]+", (JOBS / name).read_text())
     assert len(commands) == 1

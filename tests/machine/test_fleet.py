@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -40,7 +41,9 @@ def scheduler(kit: Kit, tmp_path: Path) -> Iterator[tuple[str, dict[str, subproc
         for name in NAMES:
             words = ("--home", tmp_path / name, "--name", name, "--class", "here", "--shared")
             found[name] = start(stack, "worker", address, "--tls", tmp_path / "tls", *words)
-        while "4 machines of 1 class" not in kit("fleet", "status", address, "--tls", tmp_path / "tls").stdout:
+        while (
+            "1 machine (4 workers) of 1 class" not in kit("fleet", "status", address, "--tls", tmp_path / "tls").stdout
+        ):
             assert all(process.poll() is None for process in found.values())
         yield address, found
 
@@ -81,6 +84,33 @@ def test_a_worker_is_killed_and_nothing_is_lost(
     assert runs == [(round_, arm) for round_ in range(1, 9) for arm in ("bare", "bare+control")]
     assert set(makers(kept.facts)) == set(range(1, 9)) and kept.facts["class"] == "here"
     assert "disturb each other" in kept.facts["measured together"]
+    wait_until_nothing_runs(tmp_path)
+
+
+def test_the_printed_command_finishes_an_interrupted_session(
+    scheduler: tuple[str, dict[str, subprocess.Popen[bytes]]], tiny: Path, tmp_path: Path, kit: Kit
+) -> None:
+    address, _ = scheduler
+    fleet = ("--fleet", address, "--fleet-tls", str(tmp_path / "tls"), "--machines", "2")
+    words = ("compare", "--image", str(tiny), "--arms", "bare,bare+control", "--no-control", "--rounds", "6", "--split")
+    session = subprocess.Popen(
+        [sys.executable, "-m", "kit", *words, *fleet, *COMMAND], stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    assert session.stderr
+    told = ""
+    for line in session.stderr:
+        told += line
+        if re.match(r"w\d: \[\d+/\d+\] round", line):
+            session.send_signal(signal.SIGINT)
+            break
+    output, rest = session.communicate(timeout=300)
+    assert "w1, w2, w3, w4 are workers of one machine: they disturb each other" in told + rest
+    (command,) = re.findall(r"^kit (compare --resume .*)$", output, re.MULTILINE)
+    assert command in kit("show", "last").stdout
+    again = kit(*shlex.split(command))
+    assert again.returncode == 0, again.stderr
+    assert re.search(r": 6 (\w+ )?rounds", again.stdout) and "SHARED MACHINE: w1, w2" in again.stdout
     wait_until_nothing_runs(tmp_path)
 
 

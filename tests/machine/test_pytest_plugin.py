@@ -1,11 +1,17 @@
 """The pytest plugin, run by pytest itself in a process of its own."""
 
 import json
+import re
+import sys
 import time
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
+from kit.core.paths import find_paths
+from kit.host.lock import machine_lock
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.images("smoke")
 
@@ -108,6 +114,24 @@ def test_the_fixture_compares_a_command(pytester: pytest.Pytester, tiny: Path) -
     done.stdout.fnmatch_lines(["*run failed with exit status 1*", "*kit cat x*"])
 
 
+@pytest.mark.machine
+@pytest.mark.unmeasured
+def test_waits_for_the_session_that_holds_the_machine(pytester: pytest.Pytester, tiny: Path) -> None:
+    pytester.makepyfile(
+        f"""
+        def test_mine(kit_compare):
+            kit_compare(["busybox", "true"], arms="bare", image={str(tiny)!r}, rounds=1, cache="cold")
+        """
+    )
+    printed = pytester.path / "printed"
+    with machine_lock(find_paths().lock, "20260101-000000-long", wait=True), printed.open("w") as output:
+        process = pytester.popen([sys.executable, "-m", "pytest"], stdout=output)
+        wait_until(lambda: "waiting for" in printed.read_text(), process=process)
+    assert process.wait(300) == pytest.ExitCode.OK, printed.read_text()
+    (line,) = re.findall(r"^waiting for .*", printed.read_text(), re.M)
+    assert re.fullmatch(r"waiting for session 20260101-000000-long \(process \d+, since [\d:]+\)", line)
+
+
 #: On overlay, by so much that it is told beside other workers' tests too.
 SLOWER = "busybox sleep 0.1; test $(busybox stat -f -c %t .) = 794c7630 && busybox sleep 0.9; true"
 MARKED = """
@@ -196,7 +220,7 @@ def test_precision_budget_store_and_the_session_before(pytester: pytest.Pytester
 
 @pytest.mark.machine
 @pytest.mark.unmeasured
-def test_bad_quantities_and_markers_fail_their_test_without_a_traceback(pytester: pytest.Pytester) -> None:
+def test_bad_quantities_and_markers_are_errors_of_set_up_without_a_traceback(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -212,7 +236,7 @@ def test_bad_quantities_and_markers_fail_their_test_without_a_traceback(pytester
         """
     )
     done = pytester.runpytest_subprocess("--kit-precision=fine")
-    done.assert_outcomes(failed=3)
+    done.assert_outcomes(errors=3)
     done.stdout.fnmatch_lines(["*--kit-precision fine: not a percentage*"])
     assert "Traceback" not in done.stdout.str()
     done = pytester.runpytest_subprocess("-k", "not precision")

@@ -2,56 +2,20 @@
 
 import json
 import os
+import re
 import shutil
-import subprocess
-import sys
 import tarfile
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import kit
+from kit.core.errors import MachineError
 from kit.core.exit_code import NOT_RUN
+from kit.image.mmdebstrap import run_mmdebstrap
+from tests.ordinary_user import COUNT, FIRST, USER, made_up_user, ordinary_user
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.maps_users]
-
-USER = 4321
-#: $1 the user's directory; then the command. Users and their ranges are seen by what it starts alone. As on Debian, a
-#: user has a group and umask 002, and the directory of sockets is mounted noexec.
-ENTER = f"""
-for file in passwd group; do cp /etc/$file "$1/$file"; done
-echo "kituser:x:{USER}:{USER}::$1/home:/bin/sh" >> "$1/passwd"
-echo "kituser:x:{USER}:" >> "$1/group"
-for file in subuid subgid; do
-    echo "kituser:200000:65536" > "$1/$file"
-done
-for file in passwd group subuid subgid; do mount --bind "$1/$file" /etc/$file; done
-mkdir "$1/home" "$1/run"; mount -t tmpfs -o mode=700,noexec,nosuid,nodev kit "$1/run"
-mkdir -m 775 "$1/home/kit"; chown {USER}:{USER} "$1" "$1/home" "$1/home/kit" "$1/run"; cd "$1/home"
-shift; umask 002
-exec setpriv --reuid {USER} --regid {USER} --init-groups -- "$@"
-"""
-
-
-def reachable(path: Path) -> bool:
-    """Whether any user may go there."""
-    return all(part.stat().st_mode & 0o005 == 0o005 for part in (path, *path.parents) if part.is_dir())
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Path]:
-    directory = Path(tempfile.mkdtemp(prefix="k-", dir="/tmp"))
-    directory.chmod(0o755)
-    made = [path for path in (Path("/etc/subuid"), Path("/etc/subgid")) if not path.exists()]
-    for path in made:
-        path.touch()  # to have something to mount over
-    yield directory
-    shutil.rmtree(directory)
-    for path in made:
-        path.unlink()
 
 
 def processes() -> list[str]:
@@ -63,51 +27,66 @@ def processes() -> list[str]:
         except OSError:
             continue
         uid = int(status["Uid"].split()[0])
-        if (uid == USER or 200000 <= uid < 265536) and "zombie" not in status["State"]:
+        if (uid == USER or FIRST <= uid < FIRST + COUNT) and "zombie" not in status["State"]:
             found.append(status["Name"].strip())
     return found
 
 
-def test_rootless_podman_measures_and_leaves_nothing(sandbox: Path, tiny: Path) -> None:
-    python = Path(sys.executable).resolve()
-    if not reachable(python.parent):
-        python = Path("/usr/bin/python3").resolve()
-    libraries = [Path(kit.__file__).parent.parent, *(Path(item) for item in sys.path if "site-packages" in item)]
-    if python.name != f"python3.{sys.version_info[1]}" or not all(map(reachable, libraries)):
-        pytest.skip("needs a Python and packages that an ordinary user may read")
-    if not shutil.which("newuidmap"):
-        pytest.skip("needs newuidmap (package uidmap)")
-    shutil.copy(tiny, sandbox / "tiny.tar")
-    with tarfile.open(sandbox / "tiny.tar", "a") as tar:
-        for name in ("./dev/null", "./srv/null"):
-            node = tarfile.TarInfo(name)
-            node.type, node.devmajor, node.devminor, node.mode = tarfile.CHRTYPE, 1, 3, 0o666
-            tar.addfile(node)
-    (sandbox / "tiny.tar").chmod(0o644)
-    environment = {
-        "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
-        "HOME": str(sandbox / "home"),
-        "KIT_HOME": str(sandbox / "home/kit"),
-        "PYTHONPATH": ":".join(map(str, libraries)),
-        "XDG_RUNTIME_DIR": str(sandbox / "run"),  # Podman wants its run directory to have a short name
-    }
-    arms = "host@dir,bind:podman/overlay@dir,layer:podman/overlay@dir,runtime:podman/overlay@dir,layer:overlay2@dir"
-    words = [
-        str(python), "-m", "kit", "compare", "--image", str(sandbox / "tiny.tar"), "--arms", arms,
-        "--baseline", "host@dir", "--rounds", "2", "--cache", "cold", "--json", "out.json",
-        "--", "sh", "-c", "echo x > f; echo kept",
-    ]  # fmt: skip
-    enter = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-euc", ENTER, "sh", str(sandbox), *words]
-    done = subprocess.run(enter, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == NOT_RUN, done.stderr + done.stdout
-    found = json.loads((sandbox / "home/out.json").read_text())
-    assert {item["arm"] for item in found["session"]["not_run"]} == {"runtime:podman/overlay@dir", "layer:overlay2@dir"}
-    assert found["session"]["facts"]["podman runs"] == "rootless"
-    ran = {row["arm"] for row in found["samples"] if row["status"] == "ok"}
-    assert ran == {"host@dir", "bind:podman/overlay@dir", "layer:podman/overlay@dir"}
-    wait_until(lambda: not processes())
-    left = {path.name for path in (sandbox / "home/kit/state").rglob("*")}
-    assert left - {"machine-id"} == {"journal", "loops"}  # that of a machine whose system has none
-    assert not [name for name in os.listdir(sandbox / "home") if name.startswith(".local")]
-    for directory in ("kit/cache", "kit/cache/images", "kit/data", "kit/state"):
-        assert (sandbox / "home" / directory).stat().st_mode & 0o022 == 0, directory
+def test_rootless_podman_measures_and_leaves_nothing(tiny: Path) -> None:
+    with made_up_user() as account:
+        shutil.copy(tiny, account.directory / "tiny.tar")
+        with tarfile.open(account.directory / "tiny.tar", "a") as tar:
+            for name in ("./dev/null", "./srv/null"):
+                node = tarfile.TarInfo(name)
+                node.type, node.devmajor, node.devminor, node.mode = tarfile.CHRTYPE, 1, 3, 0o666
+                tar.addfile(node)
+        (account.directory / "tiny.tar").chmod(0o644)
+        home = account.home / "kit"
+        home.mkdir(0o775)  # as umask 002 makes it
+        account.give(home)
+        arms = "host@dir,bind:podman/overlay@dir,layer:podman/overlay@dir,runtime:podman/overlay@dir,layer:overlay2@dir"
+        done = account.run(
+            account.python, "-m", "kit", "compare", "--image", account.directory / "tiny.tar", "--arms", arms,
+            "--baseline", "host@dir", "--rounds", "2", "--cache", "cold", "--json", "out.json",
+            "--", "sh", "-c", "echo x > f; echo kept", env={"KIT_HOME": str(home)},
+        )  # fmt: skip
+        assert done.returncode == NOT_RUN, done.stderr + done.stdout
+        found = json.loads((account.home / "out.json").read_text())
+        blocked = {item["arm"] for item in found["session"]["not_run"]}
+        assert blocked == {"runtime:podman/overlay@dir", "layer:overlay2@dir"}
+        assert found["session"]["facts"]["podman runs"] == "rootless"
+        ran = {row["arm"] for row in found["samples"] if row["status"] == "ok"}
+        assert ran == {"host@dir", "bind:podman/overlay@dir", "layer:podman/overlay@dir"}
+        wait_until(lambda: not processes())
+        left = {path.name for path in (home / "state").rglob("*")}
+        assert left - {"machine-id"} == {"journal", "loops"}  # that of a machine whose system has none
+        assert not [name for name in os.listdir(account.home) if name.startswith(".local")]
+        for directory in ("cache", "cache/images", "data", "state"):
+            assert (home / directory).stat().st_mode & 0o022 == 0, directory
+
+
+def test_mmdebstrap_unpacks_for_a_user_whose_home_is_closed() -> None:
+    """Debian's homes have mode 700; so has the kit's cache. Mapped users can enter neither."""
+    script = """if True:
+        import tarfile
+        from pathlib import Path
+        from kit.image.mmdebstrap import run_mmdebstrap
+        place = Path(".cache/kit").absolute(); place.mkdir(0o700, parents=True)
+        options = ["--variant=extract", "--format=tar", "--include=busybox-static"]
+        run_mmdebstrap([*options, "bookworm", place / "it.tar"], place)
+        print([path.name for path in place.iterdir()], "./bin/busybox" in tarfile.open(place / "it.tar").getnames())
+    """
+    with made_up_user() as account:
+        done = account.run(account.python, "-c", script)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "['it.tar'] True\n"
+
+
+def test_without_mapped_users_mmdebstrap_is_not_blamed_on_the_packages(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with ordinary_user(), pytest.raises(MachineError) as caught:
+        run_mmdebstrap(["--variant=extract", "bookworm", tmp_path / "x.tar"], tmp_path)
+    assert caught.value.message == (
+        "mmdebstrap can't work without root: nobody has no range of numbers in /etc/subuid and /etc/subgid"
+    )
+    assert re.fullmatch(r"run sudo usermod --add-subuids (\d+-\d+) --add-subgids \1 nobody", caught.value.hint)

@@ -13,8 +13,8 @@ SMALL = Member(
     name="s1", kind="small", kit_version="0.6.0", probe="abc", kernel="6.8.0-40-generic #1 SMP", cpu="Xeon Gold 6240",
     cores=8, memory=32 << 30, virtualization="none", root=True, machine="0123",
 )  # fmt: skip
-ALSO = replace(SMALL, name="s2")
-LARGE = replace(SMALL, name="l1", kind="large", cores=64, memory=256 << 30, docker=Docker("29.1.0"))
+ALSO = replace(SMALL, name="s2", machine="4567")
+LARGE = replace(SMALL, name="l1", machine="89ab", kind="large", cores=64, memory=256 << 30, docker=Docker("29.1.0"))
 
 
 def names(selection: Selection, *members: Member, arms: str = "bare") -> list[str]:
@@ -51,6 +51,15 @@ def test_n_machines_of_a_class() -> None:
     assert names(Selection(), SMALL, ALSO, LARGE) == ["s1", "s2", "l1"]
     with pytest.raises(MachineError, match="3 wanted, 2 can take part"):
         names(Selection(count=3, kind="small"), SMALL, ALSO, LARGE)
+
+
+def test_a_machine_takes_part_by_one_worker_unless_each_has_a_lock_of_its_own() -> None:
+    again = replace(SMALL, name="s3")
+    assert names(Selection(kind="small"), SMALL, again, ALSO) == ["s1", "s2"]
+    with pytest.raises(MachineError, match=r"2 wanted, 1 can take part: of 1 in the fleet.*s1, s3 are workers"):
+        names(Selection(count=2), SMALL, again)
+    together = [replace(item, together=True) for item in (SMALL, again)]
+    assert names(Selection(alike=True), *together) == ["s1", "s3"]
 
 
 def test_machines_that_share_rounds_are_the_same() -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -57,3 +58,12 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_tests(tmp_path: Pat
     text = pytest_prints(tmp_path, "--kit-json", "missing/out.json", code=pytest.ExitCode.USAGE_ERROR)
     assert "--kit-json: missing/out.json can't be written: No such file or directory" in text
     assert "fix: name a file" in text and "passed" not in text
+
+
+def test_a_session_that_cannot_be_held_is_an_error_of_set_up(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text("def test_mine(kit_compare): kit_compare(['true'], arms='nosuch')\n")
+    text = pytest_prints(tmp_path, "--junitxml=out.xml", code=pytest.ExitCode.TESTS_FAILED)
+    assert "1 error in" in text and "failed" not in text and "Traceback" not in text
+    assert "unknown placement 'nosuch'" in text and "fix: " in text
+    (case,) = ElementTree.parse(tmp_path / "out.xml").findall(".//testcase")
+    assert [child.tag for child in case] == ["error"]

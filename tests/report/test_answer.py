@@ -6,6 +6,7 @@ import math
 import random
 import re
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -26,13 +27,13 @@ from kit.core.errors import UsageError
 from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.model.session import NotRun, Request, Session, title_of
 from kit.report import render
-from kit.report.format.interval import amount_interval
+from kit.report.format.interval import amount_interval, percent_interval
 from kit.report.text import summary
 from kit.report.text.advice import advice, headline
 from kit.report.text.answer import COLUMNS, LINES, _fit, _notes, _split, answer
 from kit.report.text.caveats import outside_cpu_notes
 from kit.report.text.progress import so_far
-from kit.report.text.ranking import result_line
+from kit.report.text.ranking import cells, result_line
 from tests.nights import ladder_session, night
 
 COSTS = {
@@ -61,12 +62,101 @@ def shown(session: Session, width: int = COLUMNS) -> str:
 
 
 def test_it_says_what_to_take_first() -> None:
-    head, blank, use, avoid, more, aside, *_ = shown(made(COSTS, noise=0.003)).splitlines()
+    head, blank, container, use, avoid, more, aside, *_ = shown(made(COSTS, noise=0.003)).splitlines()
+    assert container.startswith("A container costs +2.0 % [")
     assert (head, blank) == ("mine & <yours>, ext4 and btrfs: 5 rounds; decided", "")
     assert use == "Use bind:overlay2, volume:overlay2 or layer:overlay2: equivalent within ±3 %."  # not layer:vfs
     assert avoid == "Avoid layer:fuse-overlayfs: 2.4 times slower than layer:overlay2; layer:btrfs: 11 % slower than"
     assert more == "  layer:overlay2."
     assert aside.startswith("Not considered: layer:vfs (all files are copied")
+
+
+TWO_ARMS = {"bare": 8.5, "bare+control": 8.5, "layer:overlay2": 9.05}
+THREE_ARMS = {**TWO_ARMS, "bare@btrfs": 9.5, "layer:btrfs": 9.0}
+
+
+def test_the_answer_says_first_what_a_container_costs_then_which_driver() -> None:
+    interval = r"\+6\.\d % \[\+[456]\.\d, \+[678]\.\d\]"
+    for costs, then in ((TWO_ARMS, ""), (THREE_ARMS, "Use layer:btrfs or layer:overlay2: equivalent within")):
+        lines = shown(made(costs, noise=0.004)).splitlines()
+        assert re.fullmatch(rf"A container costs {interval} \(layer:overlay2 vs bare\).", lines[2]), lines[2]
+        assert lines[3].startswith(then)
+    other = {**THREE_ARMS, "layer:btrfs": 8.6, "bare@btrfs": 8.0}
+    said = " ".join(shown(made(other, noise=0.004)).split())
+    cost = re.escape("% [") + r"[^]]*\] \(layer:btrfs vs bare@btrfs\)\. Use layer:btrfs: 5.\d % faster"
+    assert re.search(rf"A container costs {interval} \(layer:overlay2 vs bare\); \+7\.\d {cost}", said), said
+    noisy = " ".join(shown(made(THREE_ARMS, noise=0.2)).split())
+    assert re.search(r"A container costs \S+ % \[[^]]*\], not significant \(layer:overlay2 vs bare\)\.", noisy)
+    assert "A container" not in shown(made({"bare": 8.5, "bare@btrfs": 9.5}))
+
+
+def test_a_sweep_says_first_what_a_container_costs_at_its_points() -> None:
+    said = " ".join(shown(made(THREE_ARMS, noise=0.004, points=("jobs=1", "jobs=2"))).split())
+    assert re.search(r"A container costs \+[^)]*\) at jobs=1; \+[^)]*\(layer:overlay2 vs bare\) at jobs=2\.", said)
+
+
+@pytest.mark.parametrize("costs", [TWO_ARMS, THREE_ARMS, COSTS])
+@pytest.mark.parametrize("rounds", [1, 5])
+def test_no_cell_of_the_table_is_empty(costs: dict[str, float], rounds: int) -> None:
+    found = analyse(made(costs, rounds))
+    for row, texts in zip(found.rankings[0].rows, cells(found.rankings[0], found.rankings[0].rows), strict=True):
+        assert all(texts), texts
+        assert (texts[-1] == REFERENCE) == (row.against is None)
+
+
+def test_one_comparison_has_one_interval_of_each_kind() -> None:
+    """The headline, both columns, the sentences and the session's comparisons have the same figures."""
+    for costs in (TWO_ARMS, THREE_ARMS, COSTS):
+        session = made(costs)
+        analysis = analyse(session)
+        (found,) = analysis.rankings
+        ends = attrgetter("ratio", "low", "high", "low_all", "high_all", "low_bound", "high_bound", "n")
+        whole = {item.arm: item for item in analysis.comparisons
+                 if (item.metric, item.phase) == (found.metric, found.phase)}  # fmt: skip
+        pairs = {(pair.arm, pair.other): pair for pair in found.pairs}
+        mine = pairs["layer:overlay2", "bare"]
+        (row,) = (row for row in found.rows if row.arm == "bare")
+        assert row.against and ends(mine) == ends(whole["layer:overlay2"]) == pytest.approx(ends(row.against.turned))
+        assert mine.family == sum(not item.control for item in whole.values())
+        assert {item.arm: ends(item) for item in found.costs} == {
+            arm: ends(item) for arm, item in whole.items() if arm in {row.arm for row in found.rows}
+        }
+        text = percent_interval(mine.ratio, mine.low_all, mine.high_all)
+        assert shown(session).count(text) == 2  # the headline and the column
+
+
+def test_intervals_of_both_kinds_are_named_where_they_stand() -> None:
+    session = made(COSTS)
+    heading = next(line for line in render("full", session).splitlines() if line.startswith("arm / baseline"))
+    assert "individual 95 %" in heading and "simultaneous" in heading and "change, 95 %" not in heading
+
+
+def stopped(rounds: int, control: float = 0.003) -> Session:
+    """A session of four rounds of which only some ran. ``control``: noise of the control, up and down in turn."""
+    session = made({**TWO_ARMS, "layer:overlay2": 8.5, "layer:btrfs": 8.5, "bare@btrfs": 8.5}, 4, 0.0005)
+    samples = []
+    for item in session.samples:
+        if item.round <= rounds:
+            real = 8.5 * math.exp(control * (-1) ** item.round) if "control" in item.arm else item.phases[0].real
+            samples.append(replace(item, phases=(replace(item.phases[0], real=real),)))
+    return replace(session, samples=tuple(samples), status="interrupted", request=Request(rounds=4))
+
+
+def test_a_session_stopped_before_its_third_round_calls_nothing_equivalent() -> None:
+    said = " ".join(shown(stopped(2)).split())
+    assert "equivalent within" not in said.replace("Not called equivalent within", "")
+    assert "Not called equivalent within ±3 %: 3 rounds are the least for that." in said
+    assert "Use layer:btrfs or layer:overlay2: equivalent within ±3 %." in shown(stopped(3))
+
+
+def test_a_session_whose_control_differs_too_much_calls_nothing_equivalent() -> None:
+    said = " ".join(shown(stopped(4, 0.08)).split())
+    assert "equivalent within" not in said.replace("Not called equivalent within", "")
+    why = r"Not called equivalent within ±3 %: even two identical arms, the control, may differ by \d+\.\d %\."
+    assert re.search(why, said) and "inconclusive" in said
+    full = " ".join(render("full", stopped(4, 0.08)).split())
+    assert re.search(why, full) and ", equivalent" not in full
+    assert "Not called" not in shown(stopped(4))
 
 
 def with_footprint(session: Session, **factors: tuple[float, float, float]) -> Session:
@@ -167,15 +257,15 @@ def test_what_figures_are_worth_is_not_cut(width: int) -> None:
     )
     assert all(len(line) <= width for line in text.splitlines())
     head = " ".join(text.split())
-    assert "rounds; interrupted IN A GUEST: QEMU" in head and "NOT those of hardware Use " in head
+    assert "rounds; interrupted IN A GUEST: QEMU" in head and "NOT those of hardware A container costs " in head
 
 
 def test_a_set_aside_arm_beats_nobody_in_the_headline() -> None:
     """vfs is significantly better than all; without it overlay2 and its like are the best."""
     session = made(COSTS, noise=0.004)
     (ranking,) = analyse(session).rankings
-    assert headline(ranking).startswith("Use layer:vfs: 7.1 % faster than bind:overlay2, the next.")
-    assert headline(ranking, {"layer:vfs"}).startswith("Use bind:overlay2")
+    assert "). Use layer:vfs: 7.1 % faster than bind:overlay2, the next." in headline(ranking)
+    assert "). Use bind:overlay2" in headline(ranking, {"layer:vfs"})
 
 
 @pytest.mark.parametrize("noise", [0.001, 0.05, 0.3])
@@ -411,6 +501,12 @@ def test_the_head_says_how_long_it_took_and_which_rule_ended_it() -> None:
     assert summary.summary(session, analysis) == (
         "mine & <yours>, 2 cores, ext4 and btrfs: 4 interleaved rounds in 8 min 20 s; decided"
     )
+    facts = {**session.facts, "image": "kernel 0123456789ab (recipe kernel, bookworm)"}
+    for request, named in (
+        (Request(command=("make",)), ", image kernel, 2 cores"), (Request(commands=(("a", "b"),)), ", image kernel, "),
+        (Request(command=("make",), image="smoke"), ">, 2 cores"), (Request("kernel"), ">, 2 cores"),
+    ):  # fmt: skip
+        assert named in summary.summary(replace(session, request=request, facts=facts), analysis)
     noisy = analyse(made(COSTS, noise=0.05))
     asked, budget = replace(Request(), rounds=4), replace(Request(), rounds=4, budget=600.0)
     precise = replace(Request(), precision=0.2)

@@ -11,13 +11,13 @@ ONE = Member(
     cores=36, memory=192 << 30, virtualization="none", root=True, machine="m", drivers=("docker/overlay2",),
     filesystems=("ext4",), docker=Docker("29.1.0"),
 )  # fmt: skip
-TWO = replace(ONE, name="b2", drivers=None, filesystems=None, together=True, docker=Docker())
+TWO = replace(ONE, name="b2", machine="n", drivers=None, filesystems=None, together=True, docker=Docker())
 
 
 FOUND = [
     MemberStatus(ONE, (ShareStatus("kernel:short 2026-a 1", Progress(3, 12, 190.0)),)),
     MemberStatus(TWO, (ShareStatus("kernel:short 2026-a 2", None),)),
-    MemberStatus(replace(TWO, name="b3", kind="other")),
+    MemberStatus(replace(TWO, name="b3", machine="o", kind="other")),
 ]
 
 
@@ -30,6 +30,13 @@ def test_each_machine_says_what_it_can_do_what_runs_there_and_how_long_still() -
     assert "class A: Xeon Gold 6240 ×36, 192 GiB, Linux 6.8.0; 2 machines" in text
     assert "b2, b3: separate locks" in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_machine_with_two_workers_counts_once() -> None:
+    text = render_members([FOUND[0], MemberStatus(replace(ONE, name="b4"))])
+    assert text.startswith("1 machine (2 workers) of 1 class, 1 at work\n")
+    assert "GiB, Linux 6.8.0; 1 machine (2 workers)\n" in text
+    assert "b1, b4: workers of one machine, which counts once\n" in text
 
 
 def test_machines_that_can_do_the_same_share_a_row() -> None:

@@ -9,14 +9,13 @@ from dataclasses import replace
 import pytest
 
 from kit.analysis.fleet.answer import FleetAnswer, LeftOut, answer_sessions
-from kit.analysis.fleet.plan import Cost, plan_fleet
 from kit.analysis.fleet.split_session import answer_split
 from kit.analysis.session.analyse import analyse
 from kit.report.fleet.cost import view_fleet_cost
 from kit.report.format.interval import percent_interval, percent_range
 from kit.report.page.html import render_html
 from kit.report.page.page import view
-from kit.report.renderer import FLEET, PLAN, find, names
+from kit.report.renderer import FLEET, find, names
 from kit.report.text.answer import render_answer
 from tests.nights import night
 from tests.shared_night import PENALTIES, shared
@@ -65,7 +64,8 @@ def test_workers_of_one_machine_are_called_no_fleet() -> None:
         sessions.append(replace(session, facts={**session.facts, **facts}))
     given = answer_sessions([(session, analyse(session)) for session in sessions])
     said = " ".join(find(FLEET, "table").render(given).split())
-    assert "mine on 4 machines" in said and "NOT SEPARATE MACHINES: b0, b1, b2, b3 may have shared one" in said
+    assert "mine on 1 machine: 3 are the minimum" in said and "SHARED MACHINE: b3: workers of one" in said
+    assert "b3 is a worker of the same machine: b0 (session" in said
     assert "b0 may share a machine" in render_answer(sessions[0], analyse(sessions[0]))
 
 
@@ -135,33 +135,3 @@ def test_the_page_of_a_session_of_several_machines_says_it_too() -> None:
         assert cell.replace(" %", "\u00a0%") in page
     alone = night(1, 0.1)
     assert "Over its machines" in page and "Over its machines" not in render_html("x", [view(alone, analyse(alone))])
-
-
-@pytest.mark.parametrize("name", names(PLAN))
-def test_a_plan_names_machines_rounds_and_the_probability(name: str) -> None:
-    given = fleet(0.06, 0.10, 0.14, 0.11, 0.09)
-    made = plan_fleet("mine", [("layer:overlay2 / bare", given.arms[0].whole)], Cost(600, 300), 0.02)
-    assert made.sure
-    text = find(PLAN, name).render(made)
-    if name == "json":
-        assert json.loads(text)["plans"]["sure"]["machines"] == made.sure.machines
-    else:
-        assert f"{made.sure.machines} machines with {made.sure.rounds} rounds each" in text and "80 %" in text
-    if name == "table":
-        assert max(map(len, text.splitlines())) <= 100
-
-
-def test_a_plan_that_can_not_be_says_why_and_rows_that_are_one_stand_once() -> None:
-    given = fleet(0.06, 0.10, 0.14, 0.11, 0.09).arms[0].whole
-    far = find(PLAN, "table").render(plan_fleet("mine", [("a / bare", given)], Cost(600, 300), 0.00001))
-    assert far.startswith("mine: 10,000 machines do not reach ±0.001 %: use a larger --margin")
-    near = find(PLAN, "table").render(plan_fleet("mine", [("a / bare", given)], Cost(600, 300), 0.9))
-    assert re.search(r"^requested +3 +2 ", near, re.MULTILINE) and "at 50 %" not in near
-    two = find(PLAN, "table").render(plan_fleet("mine", [("a / bare", fleet(0.1, 0.1).arms[0].whole)], Cost(6, 3), 0.1))
-    assert "too few data for a plan" in two and "the probability includes" not in two
-
-
-def test_a_plan_that_rests_on_a_machine_that_does_not_fit_says_so() -> None:
-    given = fleet(*[0.10 + 0.001 * i for i in range(9)], odd=0.5)
-    made = plan_fleet("mine", [("layer:overlay2 / bare", given.arms[0].whole)], Cost(600, 300), 0.02)
-    assert "builder-09 is an outlier in layer:overlay2 / bare" in " ".join(find(PLAN, "table").render(made).split())

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from kit.model.arm import parse_arm
-from kit.model.event import PhaseStarted, RunsPlanned, SampleTaken, SessionStarted
+from kit.model.event import FactsKnown, PhaseStarted, RunsPlanned, SampleTaken, SessionStarted
 from kit.model.plan import PlanStep
 from kit.model.session import Request, Session
 from kit.report.text import progress
@@ -87,6 +87,24 @@ def test_a_run_of_an_earlier_start_is_ranked_but_not_counted(capsys: pytest.Capt
     lines.take(SampleTaken(session.samples[1]))
     assert lines.latest and lines.latest.samples == session.samples[:2]
     assert [line.split()[0] for line in capsys.readouterr().err.splitlines()] == ["1", "[1/1]"]
+
+
+@pytest.mark.parametrize(("made", "planned"), [(2, 4), (4, 4)])
+def test_the_last_line_says_how_many_runs_were_made_and_why_no_more(
+    capsys: pytest.CaptureFixture[str], made: int, planned: int
+) -> None:
+    lines, session = progress.Lines(), ladder_session()
+    earlier = FactsKnown({"stopped": "the budget is over"}, ())  # of an earlier start, which is resumed
+    lines.take(SessionStarted(replace(session, samples=())))
+    for event in (RunsPlanned(planned, 0), earlier, *map(SampleTaken, session.samples[:made])):
+        lines.take(event)
+    ended = FactsKnown({"stopped": "the budget is too short for round 2"}, ())
+    lines.take(ended)
+    lines.take(ended)
+    *_, run, last = capsys.readouterr().err.splitlines()
+    assert run.startswith(f"[{made}/{planned}]")
+    runs = "2 of 4 planned" if made < planned else "4"
+    assert last == f"measurement ended after {runs} runs: the budget is too short for round 2"
 
 
 class Time:

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.matrix.cost import Price
 from kit.analysis.matrix.matrix import Matrix, make_matrix
 from kit.analysis.matrix.row import rows_of
 from kit.report.matrix.view import view_matrix
@@ -30,26 +29,26 @@ def words(text: str) -> str:
 
 
 def test_the_sentence_names_the_driver_for_whom_it_is_wrong_and_its_cost() -> None:
-    said = words(find(MATRIX, "table").render(matrix(), None))
+    said = words(find(MATRIX, "table").render(matrix()))
     assert said.startswith("Use layer:overlay2: no other driver is significantly faster over these 3 scenarios. ")
     assert re.search(
         r"It is wrong for git:short \(layer:btrfs: -(?:19|20)\.\d+ % \[.*?\]\)\. It costs \+9\.\d+ % \[", said
     )
-    other = words(find(MATRIX, "table").render(matrix(git=8), None))
+    other = words(find(MATRIX, "table").render(matrix(git=8)))
     assert re.match(r"Use layer:btrfs: -\S+ % \[.*?\] vs layer:overlay2 over these 3 scenarios\.", other)
     assert "It is wrong for fsync:short (layer:btrfs: +59" in other
-    right = words(find(MATRIX, "table").render(matrix(git=8, fsync=0), None))
+    right = words(find(MATRIX, "table").render(matrix(git=8, fsync=0)))
     assert "In no scenario is it significantly slower than layer:overlay2." in right
 
 
 @pytest.mark.parametrize("columns", ["100", "60"])
 def test_tables_fit_the_terminal(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    text = find(MATRIX, "table").render(matrix(), Price(0.34, 400))
+    text = find(MATRIX, "table").render(matrix())
     assert max(map(len, text.splitlines())) <= int(columns)
     for arm in matrix().arms:
         assert arm.partition(":")[2] in text
-    assert "geometric mean" in text or ("geometric" in text and "per year" in text)
+    assert "geometric" in text and "written" in text
 
 
 def test_verdicts_look_different_without_colour() -> None:
@@ -63,42 +62,37 @@ def test_verdicts_look_different_without_colour() -> None:
 
 @pytest.mark.parametrize("name", names(MATRIX))
 def test_every_format_has_means_intervals_and_costs(name: str) -> None:
-    given, price = matrix(), Price(0.34, 400)
+    given = matrix()
     mean = given.mean("layer:vfs")
     assert mean.ratio
-    text = find(MATRIX, name).render(given, price)
+    text = find(MATRIX, name).render(given)
     if name == "json":
         document = check_document("matrix", text)
         found = {item["arm"]: item for item in document["means"]}
         assert found["layer:vfs"]["ratio"]["estimate"] == mean.ratio.estimate and document["take"] == REFERENCE
-        assert document["costs"][0]["total"]["low"] and document["wrong_for"][0]["scenario"] == "git:short"
+        assert document["wrong_for"][0]["scenario"] == "git:short"
     elif name == "csv":
         rows = list(csv.DictReader(io.StringIO(text)))
         (row,) = (row for row in rows if row["arm"] == "layer:vfs" and not row["scenario"])
-        assert float(row["ratio"]) == mean.ratio.estimate and float(row["year"]) > 0 and float(row["space_low"])
+        assert float(row["ratio"]) == mean.ratio.estimate and float(row["space_low"])
         assert {row["reason"] for row in rows if row["arm"] == "layer:zfs"} == {"the kernel has no zfs", ""}
     else:
         plain = words(re.sub(r"<[^>]*>", " ", text).replace("\u00a0", " "))
         figure, _, interval = change(mean.ratio.estimate, mean.low_all, mean.high_all).partition(" [")
         assert figure in plain and f"[{interval}" in plain
-        for said in ("the kernel has no zfs", "per year", "written", "space", "vs bare", "not of all builds"):
+        for said in ("the kernel has no zfs", "written", "space", "vs bare", "not of all builds"):
             assert said in plain, said
 
 
 def test_the_page_has_no_script_from_elsewhere_and_a_class_for_each_verdict() -> None:
-    page = find(MATRIX, "html").render(matrix(), None)
+    page = find(MATRIX, "html").render(matrix())
     assert not re.search(r"(?:src|href)=\"(?!data:|#)", page)
     assert 'class="cell faster2"' in page and 'class="cell not-run"' in page and 'class="cell equivalent"' in page
 
 
-def test_the_json_without_a_price_fits_the_schema() -> None:
-    assert json.loads(find(MATRIX, "json").render(matrix(), None))["costs"] == []
-    check_document("matrix", find(MATRIX, "json").render(matrix(), None))
-
-
 def test_against_bare_there_is_no_driver_to_choose() -> None:
     rows = [row for session in suite() for row in rows_of([session], "bare", "", 0.03)]
-    said = words(find(MATRIX, "table").render(make_matrix("large", rows, "bare", 0.03, {}), None))
+    said = words(find(MATRIX, "table").render(make_matrix("large", rows, "bare", 0.03, {})))
     assert re.match(r"Vs bare over these 3 scenarios: bind:overlay2 \+1\.\d+ % \[.*?\], layer:overlay2 \+9", said)
 
 
@@ -107,11 +101,11 @@ def test_few_scenarios_weights_and_one_driver_are_said() -> None:
     rows = [
         row for session in (made("git:short", few), *suite()[::2]) for row in rows_of([session], REFERENCE, "", 0.03)
     ]
-    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {"kernel": 3}), None))
+    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {"kernel": 3})))
     assert "weights other than 1: kernel:short 3" in said and "layer:vfs (2 of 3)" in said and "2 of 3" in said
     alone = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE)}
     rows = rows_of([made("git:short", alone)], REFERENCE, "", 0.03)
-    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {}), None))
+    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {})))
     assert said.startswith(f"No other driver than {REFERENCE} was measured in this scenario. {REFERENCE} costs +10.9 %")
 
 
@@ -167,38 +161,36 @@ def test_sizes_have_one_decimal_at_most() -> None:
     assert change(0.908, 0.609, 1.354) == "-9 % [-39, +35]"
 
 
-def test_copies_are_named_and_so_is_what_they_cost() -> None:
+def test_copies_are_named() -> None:
     session = in_copies(suite()[1], {4: 20.0})
     found = make_matrix("large", rows_of([session], REFERENCE, "", 0.03), REFERENCE, 0.03, {})
-    said = words(find(MATRIX, "markdown").render(found, Price(0.34, 400)))
-    assert "git:short at copies=4" in said and "by weight, N copies at once as N builds;" in said
-    assert "N copies" not in find(MATRIX, "markdown").render(matrix(), Price(0.34, 400))
+    assert "git:short at copies=4" in words(find(MATRIX, "markdown").render(found))
 
 
 def test_the_json_has_the_parameters_that_points_do_not_name() -> None:
     session = suite()[1]
     session = replace(session, request=replace(session.request, params=(("jobs", "1"), ("copies", "1"))))
     found = make_matrix("large", rows_of([session], REFERENCE, "", 0.03), REFERENCE, 0.03, {})
-    assert [row["params"] for row in json.loads(find(MATRIX, "json").render(found, None))["rows"]] == [{"jobs": "1"}]
+    assert [row["params"] for row in json.loads(find(MATRIX, "json").render(found))["rows"]] == [{"jobs": "1"}]
 
 
 def test_a_driver_that_may_be_faster_is_named_beside_the_reference() -> None:
     costs = {"bare": 1.0, REFERENCE: 1.0, "layer:btrfs": 0.99}
     rows = rows_of([made("git:short", costs, noise=0.05, rounds=3)], REFERENCE, "", 0.03)
-    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {}), None))
+    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {})))
     assert re.search(r"Inconclusive: layer:btrfs \(by up to [0-9.]+ %\) may be faster; more rounds would decide", said)
 
 
 def test_what_did_not_run_has_its_fix() -> None:
     assert "not run: layer:zfs (the kernel has no zfs; fix: modprobe zfs)" in words(
-        find(MATRIX, "table").render(matrix(), None)
+        find(MATRIX, "table").render(matrix())
     )
 
 
 def test_other_faster_drivers_are_named() -> None:
     costs = {"bare": 1.0, REFERENCE: 1.0, "layer:btrfs": 0.8, "layer:vfs": 0.7}
     rows = rows_of([made("git:short", costs)], REFERENCE, "", 0.03)
-    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {}), None))
+    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {})))
     assert "Use layer:vfs" in said
     assert "also significantly faster in the mean: layer:btrfs; to compare them: --reference layer:vfs" in said
 
@@ -206,5 +198,5 @@ def test_other_faster_drivers_are_named() -> None:
 def test_cells_of_older_sessions_are_named() -> None:
     few = {arm: COSTS["git:short"][arm] for arm in ("bare", REFERENCE, "layer:btrfs")}
     rows = rows_of([made("git:short", few, 2), made("git:short", COSTS["git:short"], 1)], REFERENCE, "", 0.03)
-    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {}), None))
+    said = words(find(MATRIX, "table").render(make_matrix("large", rows, REFERENCE, 0.03, {})))
     assert "older sessions of the same work and machine: bind:overlay2 of git:short (git-short-001), layer" in said

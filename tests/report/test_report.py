@@ -311,17 +311,30 @@ def test_a_figure_that_one_arm_does_not_report_is_not_measured_there() -> None:
     assert lines == [["fragments", "bare", "3"], ["layer:overlay2", "–"]]
 
 
-def test_data_written_while_an_arm_was_frozen_is_noted_where_it_is_much() -> None:
+def frozen_writes(size: float) -> Session:
+    """The session with runs of bare that write 100 units of this size, 30 of them while they are frozen."""
+
     def wrote(sample: Sample) -> Sample:
-        frozen = 30e6 if sample.arm == "bare" else 1e6
+        frozen = 30 * size if sample.arm == "bare" else size
         phases = [
-            replace(item, slices=4.0, frozen_write_bytes=frozen, write_bytes=60e6, flush_bytes=40e6)
+            replace(item, slices=4.0, frozen_write_bytes=frozen, write_bytes=60 * size, flush_bytes=40 * size)
             for item in sample.phases
         ]
         return replace(sample, phases=tuple(phases))
 
     facts = {**SESSION.facts, "run order": "interleaved", "slice": "0.5 s"}
-    interleaved = replace(SESSION, facts=facts, samples=tuple(map(wrote, SESSION.samples)))
+    return replace(SESSION, facts=facts, samples=tuple(map(wrote, SESSION.samples)))
+
+
+@pytest.mark.parametrize(("size", "noted"), [(20e3, True), (10e3, False)])
+def test_few_bytes_written_while_an_arm_was_frozen_are_no_note(size: float, noted: bool) -> None:
+    """Two phases of 30 units: 1.2 and 0.6 MB."""
+    for name in ("full", "answer"):
+        assert ("while an arm was frozen" in " ".join(text(name, frozen_writes(size)).split())) == noted
+
+
+def test_data_written_while_an_arm_was_frozen_is_noted_where_it_is_much() -> None:
+    interleaved = frozen_writes(1e6)
     note = "Data written back while an arm was frozen is charged to no run: bare 30 % (60 MB); their flush"
     for name in ("full", "answer"):
         assert note in " ".join(text(name, interleaved).split())

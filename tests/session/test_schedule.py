@@ -15,6 +15,7 @@ from kit.model.plan import SEQUENTIAL_ROUNDS, Plan, PlanStep, SlowdownTest, make
 from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.session.plan import schedule
 from kit.session.plan.schedule import End, Round, Schedule
+from tests.nights import night
 
 ARMS = parse_arms("bare,layer:overlay2,layer:vfs")
 NAMES = [str(arm) for arm in ARMS]
@@ -260,6 +261,72 @@ def test_an_arm_whose_runs_fail_is_not_waited_for() -> None:
             replace(item, status="failed") if item.arm == "layer:vfs" and item.round > 1 else item for item in made
         ]
     assert {item.round for item in samples} == {1, 2, 3}
+
+
+def played(plan: Plan, error: Callable[[PlanStep], str], steal: Real = lambda step: 0.0) -> tuple[list[Sample], End]:
+    """Runs of which some fail: with the error that is returned for their step."""
+    schedule = Schedule(plan, [str(arm) for arm in plan.arms])
+    samples: list[Sample] = []
+    while isinstance(round_ := schedule.next(samples), Round):
+        for step in round_.steps:
+            sample, failure = run(step, wobble(0.01)(step), steal(step)), error(step)
+            samples.append(replace(sample, status="failed", error=failure) if failure else sample)
+    return samples, round_
+
+
+def rounds_of(samples: list[Sample], arm: str) -> list[int]:
+    return [item.round for item in samples if item.arm == arm]
+
+
+@pytest.mark.parametrize(("cache", "interleave", "ran"), [("warm", None, [0, 1]), ("cold", None, [1, 2]),
+                                                          ("warm", 0.5, [1, 2])])  # fmt: skip
+def test_an_arm_that_fails_each_time_in_the_same_way_is_run_twice(
+    cache: str, interleave: float | None, ran: list[int]
+) -> None:
+    plan = make_plan(ARMS, 5, 1, cache, interleave=interleave, control=False)
+    samples, end = played(plan, lambda step: "build failed\n| line" if str(step.arm) == "layer:vfs" else "")
+    assert rounds_of(samples, "layer:vfs") == ran and rounds_of(samples, "bare")[-5:] == [1, 2, 3, 4, 5]
+    assert end.reason == "5 rounds, as planned"
+    session = replace(night(1, 0.0), samples=tuple(samples), not_run=())
+    assert schedule.whole_rounds(session, plan) == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize(
+    "error", [lambda step: f"reason {step.round}", lambda step: "reason" if step.round == 1 else ""]
+)
+def test_an_arm_that_fails_in_another_way_or_not_always_is_run_on(error: Callable[[PlanStep], str]) -> None:
+    plan = make_plan(ARMS, 4, 1, "cold", control=False)
+    samples, _ = played(plan, lambda step: error(step) if str(step.arm) == "layer:vfs" else "")
+    assert rounds_of(samples, "layer:vfs") == [1, 2, 3, 4]
+
+
+def test_a_point_at_which_an_arm_fails_does_not_end_it_at_others() -> None:
+    plan = make_plan(ARMS, 4, 1, "cold", points=("jobs=1", "jobs=2"), control=False)
+    samples, _ = played(plan, lambda step: "reason" if (str(step.arm), step.point) == ("bare", "jobs=2") else "")
+    runs = [(item.point, item.round) for item in samples if item.arm == "bare"]
+    assert sorted(runs) == [*(("jobs=1", number) for number in range(1, 5)), ("jobs=2", 1), ("jobs=2", 2)]
+
+
+def test_no_failed_run_is_repeated_because_others_were_disturbed() -> None:
+    def hit(step: PlanStep) -> float:
+        return 5.0 if step.round == 2 and str(step.arm) == "bare" and step.rerun_of is None else 0.0
+
+    plan = make_plan(ARMS, 3, 1, "cold", control=False)
+    samples, _ = played(plan, lambda step: "reason" if str(step.arm) == "layer:vfs" else "", hit)
+    reruns = {item.arm for item in samples if item.rerun_of is not None}
+    assert reruns == {"bare", "layer:overlay2"}
+
+
+def test_where_every_arm_fails_nothing_is_left_to_run() -> None:
+    plan = make_plan(ARMS, 4, 1, "cold", control=False)
+    samples, end = played(plan, lambda step: "reason")
+    assert len(samples) == 2 * len(ARMS) and end.reason == "every arm failed"
+
+
+def test_machines_that_share_rounds_run_all_arms_in_each() -> None:
+    plan = replace(make_plan(ARMS, 4, 1, "cold", control=False), assigned=(1, 2, 3, 4))
+    samples, _ = played(plan, lambda step: "reason" if str(step.arm) == "layer:vfs" else "")
+    assert rounds_of(samples, "layer:vfs") == [1, 2, 3, 4]
 
 
 def test_every_point_must_be_decided() -> None:

@@ -9,6 +9,7 @@ import pytest
 from kit.analysis.runs.arm_runs import runs_by_point
 from kit.analysis.runs.run_table import Runs
 from kit.model.arm import parse_arms
+from kit.model.fact import STOPPED
 from kit.model.plan import PlanStep, make_plan
 from kit.model.sample import Sample
 from kit.session.measure.phase_log import log_name
@@ -105,6 +106,24 @@ def test_one_broken_arm_does_not_stop_the_others_and_is_not_retried(tmp_path: Pa
         ("layer:overlay2", 1, "ok", ""),
         ("layer:overlay2", 2, "ok", ""),
     ]
+
+
+def test_an_arm_that_fails_each_time_is_named_once_and_run_no_more(tmp_path: Path) -> None:
+    engine = FakeEngine(tmp_path, broken="bare")
+    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=5, seed=3, cache="cold", control=False)
+    session, _ = execute(tmp_path, engine, plan, scenario("one"))
+    assert session.status == "done"
+    assert [sample.round for sample in session.samples if sample.arm == "bare"] == [1, 2]
+    assert [sample.round for sample in session.samples if sample.arm == "layer:overlay2"] == [1, 2, 3, 4, 5]
+    told = [event for event in engine.events if event.startswith("tell bare failed")]
+    assert told == ["tell bare failed 2 times in the same way and is run no more: it is broken"]
+
+
+def test_a_session_whose_arms_all_fail_says_why_it_ended(tmp_path: Path) -> None:
+    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=5, seed=3, control=False)
+    session, _ = execute(tmp_path, FakeEngine(tmp_path), plan, scenario("fail"))
+    assert (session.status, len(session.samples)) == ("failed", 2)
+    assert STOPPED.text(session.facts) == "every arm failed"
 
 
 def test_an_arm_that_can_not_be_released_has_failed_and_does_not_stop_the_others(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_machines_with_other_work_are_not_pooled(tmp_path: Path) -> None:
     found = find_matrix(store, MatrixQuestion())
     verdicts = {cell.arm: cell.verdict for cell in found.rows[0].cells}
     assert verdicts["layer:btrfs"] == FASTER and verdicts["layer:vfs"] == TOO_FEW
-    shown = find(MATRIX, "table").render(found, None)
+    shown = find(MATRIX, "table").render(found)
     assert (
         "too few machines: layer:vfs (same work on 1: 3 are the minimum" in " ".join(shown.split())
         and NOT_RUN not in shown

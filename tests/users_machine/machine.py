@@ -19,7 +19,7 @@ from typing import Any
 from kit.guest.uml import few_mappings
 from kit.host.machine import most_mappings
 from kit.host.waiting import wait_for
-from kit.image.recipe import together
+from kit.image.mmdebstrap import together
 from tests.users_machine.root import USER
 
 #: The guest's memory in MiB.

@@ -48,14 +48,11 @@ def test_it_says_what_the_command_says(store: Store, client: FlaskClient) -> Non
     )
     assert words(head) in words(page) and "Use layer:btrfs" in page
     assert set(re.findall(r'href="/session/([^"]*)"', page)) == {"kernel-short-001", "git-short-001", "fsync-short-001"}
-    priced = client.get("/matrix?price=0.34/h&builds=400/day").text
-    assert "more per year" in priced and "0.34 per hour, 400 builds a day" in words(priced)
 
 
 def test_what_can_not_be_answered_is_said(client: FlaskClient) -> None:
     for query, said in (
         ("weight=git", "weight git: not NAME=N"),
-        ("price=1", "price and builds need each other"),
         ("class=tiny", "no classes begin so"),
     ):
         answer = client.get(f"/matrix?{query}")
@@ -76,7 +73,7 @@ def test_every_cell_has_contrast_and_each_verdict_a_look_of_its_own(
     page: Page, store: Store, tmp_path: Path, scheme: Any
 ) -> None:
     path = tmp_path / "matrix.html"
-    path.write_text(find(MATRIX, "html").render(find_matrix(store, MatrixQuestion()), None), encoding="utf-8")
+    path.write_text(find(MATRIX, "html").render(find_matrix(store, MatrixQuestion())), encoding="utf-8")
     page.emulate_media(color_scheme=scheme)
     page.goto(path.as_uri())
     cells = page.locator("td.cell")

@@ -57,7 +57,7 @@ class LeftOut:
 @dataclass(frozen=True)
 class FleetAnswer:
     """The answer for one scenario. ``classes``: number of measured machines by class. ``left_out``: sessions that do
-    not count. ``shared_machine``: workers that may have shared a machine with others."""
+    not count. ``shared_machine``: workers that may have disturbed others of their machine."""
 
     title: str
     arms: tuple[FleetArm, ...]
@@ -87,7 +87,7 @@ def answer(title: str, entries: Iterable[Entry]) -> FleetAnswer:
     for listed in by_arm.values():
         kept, why = alike(listed)
         left |= dict.fromkeys(why)
-        together |= {_name(entry) for entry in kept if TOGETHER.key in entry.conditions.facts}
+        together |= {_name(entry) for entry in kept if _together(entry)}
         ratios = [machine_ratio(entry) for entry in kept]
         classes |= {item.machine: item.machine_class for item in ratios}
         arms.append(_arm(listed[-1].outcome.comparison, ratios, len(by_arm)))
@@ -132,6 +132,9 @@ def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[LeftOut]]:
     for machine, entry in {_machine(item): item for item in entries}.items():
         if some and machine not in best:
             left.append(LeftOut(_name(entry), entry.session, "; ".join(_unlike(some, entry))))
+    for entry in {(_machine(item), item.worker): item for item in entries if _together(item)}.values():
+        if (counts := best.get(_machine(entry))) and counts.worker != entry.worker:
+            left.append(LeftOut(_name(entry), entry.session, f"{_name(counts)} is a worker of the same machine"))
     return sorted(best.values(), key=_name), left
 
 
@@ -152,10 +155,12 @@ def _groups(entries: Sequence[Entry]) -> list[dict[str, Entry]]:
 
 
 def _machine(entry: Entry) -> str:
-    """Return a key that identifies the machine. Fleets may rename a machine; workers that measured together share a
-    name."""
-    together = TOGETHER.key in entry.conditions.facts
-    return f"{entry.machine} {entry.worker}" if together else entry.machine or entry.worker
+    """Return a key that identifies the machine. Fleets may rename it, and it may have several workers."""
+    return entry.machine or entry.worker
+
+
+def _together(entry: Entry) -> bool:
+    return TOGETHER.key in entry.conditions.facts
 
 
 def _name(entry: Entry) -> str:

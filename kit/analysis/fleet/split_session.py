@@ -14,15 +14,23 @@ from kit.analysis.runs.compare import is_control
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.stats.estimators import Floats
 from kit.core.errors import UsageError
-from kit.model.fact import TOGETHER, makers
+from kit.core.listing import listed
+from kit.model.fact import TOGETHER, machines_by_worker, makers
 from kit.model.machine_class import class_of
 from kit.model.session import Session
 
+#: Workers that the name of their machine contains.
+_NAMED = 3
 
-def machines_of(session: Session) -> list[str]:
-    """Return the machines that made rounds. An interrupted session also names assigned machines without rounds."""
-    made = makers(session.facts)
-    return sorted({made[sample.round] for sample in session.samples if sample.round in made})
+
+def machines_of(session: Session) -> dict[str, tuple[str, ...]]:
+    """Return the machines that made rounds, each with its workers; it is named after them. An interrupted session also
+    names assigned machines without rounds."""
+    made, ids = makers(session.facts), machines_by_worker(session.facts)
+    workers: dict[str, list[str]] = {}
+    for name in sorted({made[sample.round] for sample in session.samples if sample.round in made}):
+        workers.setdefault(ids.get(name, name), []).append(name)
+    return {listed(names, _NAMED): tuple(names) for names in workers.values()}
 
 
 def answer_split(session: Session, metric: str = "real", phase: str = "") -> FleetAnswer:
@@ -32,7 +40,9 @@ def answer_split(session: Session, metric: str = "real", phase: str = "") -> Fle
     for sample in session.samples:
         if sample.rerun_of is not None and sample.rerun_of in made:  # its rerun is on the same machine
             made.setdefault(sample.round, made[sample.rerun_of])
-    machine_class = class_of(session.facts)
+    machine_class, machines = class_of(session.facts), machines_of(session)
+    of_worker = {name: machine for machine, names in machines.items() for name in names}
+    made = {round_: of_worker[name] for round_, name in made.items() if name in of_worker}
     pairs = [
         ((arm, point), (base, point))
         for point in runs.points
@@ -51,8 +61,9 @@ def answer_split(session: Session, metric: str = "real", phase: str = "") -> Fle
         ratios = split_ratios([(name, machine_class, session.id, values) for name, values in sorted(logs.items())])
         whole = over_machines(ratios, machine_class, len(pairs))
         arms.append(FleetArm(pair[0][0], pair[1][0], pair[0][1], of, metric, whole))
-    machines = machines_of(session)
-    together = tuple(machines) if TOGETHER.key in session.facts else ()
+    together = tuple(
+        name for names in machines.values() if len(names) > 1 or TOGETHER.key in session.facts for name in names
+    )
     return FleetAnswer(session.title, tuple(arms), {machine_class: len(machines)}, shared_machine=together)
 
 

@@ -17,6 +17,7 @@ from kit.analysis.history.history import Differing, Entry, Series, differences, 
 from kit.analysis.stats import estimators
 from kit.analysis.stats.dependence import LEVEL, find_chance, find_dependence, find_shift, keep_points
 from kit.analysis.stats.divisive import find_points
+from kit.model.session import Request
 
 #: Of the t test at a split. Of these ``dependence`` leaves those that hold where nights depend on each other.
 #: The split is where the test is most significant, so a false alarm is likelier than this (benchmarks/proofs/nightly.py
@@ -24,6 +25,11 @@ from kit.analysis.stats.divisive import find_points
 P = 0.0001
 #: Sessions at the new level before it counts: one noisy night is no change.
 CONFIRM = 3
+
+
+def confirming(request: Request) -> int:
+    """Return the number of sessions that confirm a change in the history of sessions so requested."""
+    return request.confirm or CONFIRM
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,11 @@ class ChangeHistory:
     series: Series
     changes: tuple[Change, ...]
     confirm: int
+
+    @property
+    def missing(self) -> int:
+        """Return how many sessions the series lacks to show a confirmed change."""
+        return max(0, 2 * self.confirm - len(self.series.entries))
 
 
 def track(entries: Sequence[Entry], session: str, across: Iterable[str] = (), confirm: int = CONFIRM) -> ChangeHistory:

@@ -12,7 +12,7 @@ from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.threshold import Threshold
 from kit.core.exit_code import DONE, FAILED, NOT_RUN, OVER_LIMIT, worst
 from kit.model.session import FAILED as LOST
-from kit.model.session import NotRun, Request, Session
+from kit.model.session import NotRun, Request, Session, title_of
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Task:
 
     @property
     def name(self) -> str:
-        return self.request.scenario or self.request.own_command
+        """Return the title that its sessions get. Only a session knows that of a scenario's file."""
+        return title_of(self.request, self.request.scenario)
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Part:
     error: str = ""
     seconds: float = 0.0
     common: tuple[CommonChange, ...] = ()  # changes of this machine, and of others of its class
+
+    @property
+    def name(self) -> str:
+        """Return what the task is called everywhere: the title by which its sessions are found."""
+        return self.session.title if self.session else self.task.name
 
     @property
     def missed(self) -> tuple[NotRun, ...]:

@@ -44,7 +44,7 @@ def _changes(before: Part | None, after: Part) -> Iterator[StateChange]:
     for key in {**now, **was}:
         old, new = was.get(key, OK), now.get(key, OK if complete else None)
         if new is not None and new != old:
-            yield StateChange(after.task.name, *key, old, new, findings.get(key))
+            yield StateChange(after.name, *key, old, new, findings.get(key))
 
 
 def _states(part: Part) -> dict[tuple[str, str], str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
-from kit.analysis.stats import estimators
+from kit.analysis.stats import equivalence, estimators
 from kit.analysis.stats.estimators import Centre, Interval
 
 #: Verdicts of cells without an interval, beside those of rankings: a single round; an arm that could not run, with the
@@ -24,7 +24,8 @@ class MatrixCell:
     ``bare``: logarithm of the ratio to bare on the arm's filesystem. ``space``, ``written``: the same to the reference,
     of space in use and of bytes written to the device. ``seconds``: what the whole run takes; ``more``: of that, more
     than the reference. ``floor``: standard deviation of the ratio's logarithm that no number of rounds removes; points
-    of one session share it. ``n``: rounds, or machines where several are pooled. ``session``: the newest source.
+    of one session share it. ``visible``: the ratio that bounds the session's control, 1 without one. ``n``: rounds, or
+    machines where several are pooled. ``session``: the newest source.
     ``reason``: why there is no figure; ``fix``: what to do about it."""
 
     arm: str
@@ -42,6 +43,7 @@ class MatrixCell:
     session: str = ""
     reason: str = ""
     fix: str = ""
+    visible: float = 1.0
 
     @property
     def measured(self) -> bool:
@@ -82,11 +84,11 @@ def log_centre(ratio: float | None, low: float | None, high: float | None, degre
 _END = 0.5 + estimators.CONFIDENCE / 2
 
 
-def judge_interval(low_all: float | None, high_all: float | None, margin: float) -> str:
-    """Return the verdict of a simultaneous interval: equivalent if it lies between 1 / (1 + margin) and 1 + margin."""
+def judge_interval(low_all: float | None, high_all: float | None, n: int, margin: float, visible: float = 1.0) -> str:
+    """Return the verdict of a simultaneous interval. ``n`` and ``visible``: as is_equivalent takes them."""
     if low_all is None or high_all is None:
         return ONE_ROUND
-    if low_all >= 1 / (1 + margin) and high_all <= 1 + margin:
+    if equivalence.is_equivalent(low_all, high_all, n, margin, visible):
         return EQUIVALENT
     return SLOWER if low_all > 1 else FASTER if high_all < 1 else INCONCLUSIVE
 

@@ -10,6 +10,7 @@ and not what other builds cost. benchmarks/proofs/matrix.py shows how often it h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -56,8 +57,14 @@ def mean_of(arm: str, rows: Sequence[MatrixRow], family: int, margin: float) -> 
         return made
     halves = [(weight, cell.half_all) for weight, cell in having]
     together = estimators.as_ratio(interval_together(time, halves, family, [cell.common for _, cell in having]))
-    verdict = judge_interval(together.low, together.high, margin)
+    n = min(cell.n for _, cell in having)
+    verdict = judge_interval(together.low, together.high, n, margin, _visible(having))
     return replace(made, verdict=verdict, low_all=together.low, high_all=together.high)
+
+
+def _visible(having: Sequence[tuple[float, MatrixCell]]) -> float:
+    """Return the ratio that bounds the mean of the sessions' controls, which are independent."""
+    return estimators.exp(weighted_half([(weight, math.log(cell.visible)) for weight, cell in having]))
 
 
 def interval_together(

@@ -127,8 +127,8 @@ def _cells(
         more = _mean(one.comparison.difference for one in of_arm[item.arm])
         own = _mean(one.mean for one in of_arm[item.arm])
         yield MatrixCell(
-            item.arm, judge_interval(whole.low_all, whole.high_all, margin), time, whole.low_all, whole.high_all,
-            _centre(bare.get(item.arm)), _centre(beside[SPACE].get((item.arm, point))),
+            item.arm, judge_interval(whole.low_all, whole.high_all, len(whole.machines), margin), time,
+            whole.low_all, whole.high_all, _centre(bare.get(item.arm)), _centre(beside[SPACE].get((item.arm, point))),
             _centre(beside[WRITTEN].get((item.arm, point))),
             Centre(base.estimate + more.estimate, own.error, own.degrees, own.n) if base and more and own else None,
             more, 0.0, len(whole.machines), whole.machines[-1].session,

@@ -18,7 +18,7 @@ from kit.analysis.stats.estimators import Centre, mean_centre
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN
 from kit.model.session import Session
-from kit.model.sweep import COPIES, Values, copies_at, parse_point, with_copies
+from kit.model.sweep import COPIES, Values, parse_point, with_copies
 
 #: Placements without a container, which are the baseline of what a container costs.
 _Beside = Mapping[tuple[str, str, str], Comparison]
@@ -39,11 +39,6 @@ class MatrixRow:
     weight: float = 1.0
     counts: bool = True
     params: Values = ()
-
-    @property
-    def copies(self) -> float:
-        """Return the number of builds of a run."""
-        return copies_at(self.point)
 
     def cell(self, arm: str) -> MatrixCell | None:
         return next((item for item in self.cells if item.arm == arm), None)
@@ -89,17 +84,16 @@ def _rows(session: Session, reference: str, metric: str, margin: float) -> Itera
         return
     rounds = looks(session)
     try:
-        rankings = rank(runs, session.arms, metric, reference, margin, rounds)
+        rankings = rank(runs, session.arms, metric, reference, margin, rounds, baselines=session.baselines)
     except UsageError:  # the metric was not measured
         return
     pairs = [(arm, reference) for arm in session.arms if arm != reference]
     metrics = tuple({item.metric for item in rankings})
     beside = tuple({*metrics, SPACE, WRITTEN})
     to_reference = _index(compare(runs, pairs, beside, whole=True, widening=widening(rounds)))
-    to_bare = _index(compare(runs, plain_pairs(session), metrics, whole=True, widening=widening(rounds)))
     picks, _ = split_picks(session.arms)
     for ranking in rankings:
-        cells = [_cell(row, ranking, runs, to_reference, to_bare, session.id) for row in ranking.rows if _is_shown(row)]
+        cells = [_cell(row, ranking, runs, to_reference, session.id) for row in ranking.rows if _is_shown(row)]
         known = {item.arm for item in cells}
         cells += [_missing(arm, session, runs, reference) for arm in picks if arm not in known]
         point = with_copies(ranking.point, session.request.params)
@@ -126,11 +120,9 @@ def _index(found: Sequence[Comparison]) -> _Beside:
     return {(item.arm, item.point, item.metric): item for item in found if not item.control}
 
 
-def _cell(
-    row: RankRow, ranking: Ranking, runs: Runs, to_reference: _Beside, to_bare: _Beside, session: str
-) -> MatrixCell:  # fmt: skip
+def _cell(row: RankRow, ranking: Ranking, runs: Runs, to_reference: _Beside, session: str) -> MatrixCell:
     own = _seconds(runs, row.arm, ranking)
-    bare = to_bare.get((row.arm, ranking.point, ranking.metric))
+    bare = next((item for item in ranking.costs if item.arm == row.arm), None)
     floor = row.against.floor if row.against else max((item.floor for item in ranking.pairs), default=0.0)
     made = MatrixCell(
         row.arm, row.verdict, bare=bare.centre if bare else None, seconds=own, floor=floor, n=row.n, session=session
@@ -149,6 +141,7 @@ def _cell(
         time=time,
         low_all=item.low_all,
         high_all=item.high_all,
+        visible=item.visible,
         space=space.centre if space else None,
         written=written.centre if written else None,
         seconds=replace(own, estimate=base.estimate + more.difference) if own and base and more else own,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kit.analysis.runs.paired import Paired, Unpaired, find_adjusting, pair_up
 from kit.analysis.runs.run_table import Key, Runs, differing
-from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats import equivalence, estimators, variance_pooling
 from kit.analysis.stats.estimators import Centre
 from kit.model.arm import CONTROL
 from kit.model.metric import COMPARED, described
@@ -37,7 +37,8 @@ class Comparison:
     From ROBUST_FROM rounds on the ratio is the typical one, the mean without a tenth at either end, and ``untrimmed``
     that of all. ``spread``: standard error of one round's log ratio; ``borrowed``: degrees of freedom beyond its own,
     from the noise that arms share. ``copies``: standard error of what no number of rounds removes. ``low_bound`` to
-    ``high_bound``: the simultaneous 90 % interval, of two one-sided tests."""
+    ``high_bound``: the simultaneous 90 % interval, of two one-sided tests. ``visible``: the ratio that bounds the
+    control in the same metric, phase and point (kit.analysis.stats.equivalence); 1 without a control."""
 
     arm: str
     baseline: str
@@ -72,6 +73,7 @@ class Comparison:
     high_bound: float | None = field(default=None, compare=False)
     copies: float = field(default=0.0, compare=False)
     unpaired: bool = field(default=False, compare=False)
+    visible: float = field(default=1.0, compare=False)
 
     def __repr__(self) -> str:
         """For assertions of tests: what was compared, the ratio, its interval."""
@@ -95,11 +97,12 @@ class Comparison:
         return not self.low <= self.untrimmed <= self.high
 
     def equivalent(self, margin: float) -> bool:
-        """Return whether both one-sided 5 % tests show a ratio within the margin. A stored comparison has no interval
-        of them: the wider one of ``verdict_all`` decides."""
-        if self.low_bound is None or self.high_bound is None:
-            return estimators.within_margin(self.low_all, self.high_all, margin)
-        return estimators.within_margin(self.low_bound, self.high_bound, margin)
+        """Return whether the comparison shows a ratio within the margin. A stored one has no interval of one-sided
+        tests: the wider one of ``verdict_all`` decides."""
+        low, high = self.low_bound, self.high_bound
+        if low is None or high is None:
+            low, high = self.low_all, self.high_all
+        return equivalence.is_equivalent(low, high, self.n, margin, self.visible)
 
     @property
     def centre(self) -> Centre | None:
@@ -197,6 +200,16 @@ def _compare_point(
 def compare_paired(found: Sequence[Paired], phase: str, family: int, widening: float = 1.0) -> Iterator[Comparison]:
     """Compare arms by one metric known for each round: they share the estimate of the noise. Intervals are simultaneous
     with all ``family`` comparisons."""
+    compared = list(_compare_paired(found, phase, family, widening))
+    visible = max((visible_in(item) for item in compared if item.control), default=1.0)
+    return iter([replace(item, visible=visible) for item in compared])
+
+
+def visible_in(control: Comparison) -> float:
+    return equivalence.visible_ratio(control.low_bound, control.high_bound)
+
+
+def _compare_paired(found: Sequence[Paired], phase: str, family: int, widening: float) -> Iterator[Comparison]:
     counted = [not is_control(item.arm[0]) for item in found]
     positive = [(item, one) for item, one in zip(found, counted, strict=True) if item.positive]
     shared = variance_pooling.share([item.ratio(one) for item, one in positive], family, widening)

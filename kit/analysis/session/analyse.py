@@ -155,8 +155,9 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
     rounds = looks(session)
     comparisons = compare(runs, session.baselines, widening=widening(rounds))
     rankings = rank(
-        runs, session.arms, metric, reference, session.request.margin, rounds, DEFAULT_REFERENCE.text(session.facts)
-    )
+        runs, session.arms, metric, reference, session.request.margin, rounds, DEFAULT_REFERENCE.text(session.facts),
+        session.baselines,
+    )  # fmt: skip
     marked = [item for item in session.samples if item.flags or item.rerun_of is not None]
     return Analysis(
         comparisons,
@@ -175,21 +176,17 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         compare_tasks(runs, session.baselines, session.request.params),
         compare_calls(session.samples, runs, session.baselines),
         overheads(session.samples, runs),
-        tuple(footprints(runs, session.arms, rankings)),
+        tuple(footprints(runs, session.arms, rankings, session.baselines)),
         busy_rounds(session),
     )
 
 
-def rank_so_far(session: Session) -> tuple[tuple[Ranking, ...], tuple[Comparison, ...]]:
-    """Return the rankings of a running session and what the last one shows. Other statistics are left out, since the
-    next run waits."""
-    runs, rounds = Runs(session.samples), looks(session)
-    default = DEFAULT_REFERENCE.text(session.facts)
-    rankings = rank(runs, session.arms, margin=session.request.margin, rounds=rounds, default_reference=default)
-    if not rankings:
-        return (), ()
-    metrics = (rankings[-1].metric,)
-    return rankings, compare(runs, session.baselines, metrics, whole=True, widening=widening(rounds))
+def rank_so_far(session: Session) -> tuple[Ranking, ...]:
+    """Return the rankings of a running session. Other statistics are left out, since the next run waits."""
+    return rank(
+        Runs(session.samples), session.arms, margin=session.request.margin, rounds=looks(session),
+        default_reference=DEFAULT_REFERENCE.text(session.facts), baselines=session.baselines,
+    )  # fmt: skip
 
 
 def whole_real(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:

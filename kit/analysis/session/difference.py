@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from kit.analysis.runs.compare import Comparison
 from kit.analysis.runs.paired import Paired, Unpaired
 from kit.analysis.session.stopping import widening
-from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats import equivalence, estimators, variance_pooling
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Difference:
     ``spread``: standard deviation of one round's log ratio, estimated with ``degrees`` degrees of freedom; ``floor``:
     that of what no number of rounds removes. ``quantiles``: half widths of the two simultaneous intervals, in standard
     errors; ``lasting``: the same of the floor. ``family``: the number of comparisons, at all points of a sweep.
+    ``visible``: the ratio that bounds the session's control (kit.analysis.stats.equivalence); 1 without a control.
     """
 
     arm: str
@@ -38,6 +41,7 @@ class Difference:
     quantiles: tuple[float, float] = (0.0, 0.0)
     lasting: tuple[float, float] = (0.0, 0.0)
     family: int = 1
+    visible: float = 1.0
 
     @property
     def significant(self) -> bool:
@@ -45,8 +49,37 @@ class Difference:
         return self.low_all is not None and self.high_all is not None and not self.low_all <= 1 <= self.high_all
 
     def equivalent(self, margin: float) -> bool:
-        """Return whether both one-sided 5 % tests show a ratio within the margin."""
-        return estimators.within_margin(self.low_bound, self.high_bound, margin)
+        """Return whether the session shows a ratio within the margin."""
+        return equivalence.is_equivalent(self.low_bound, self.high_bound, self.n, margin, self.visible)
+
+    def withheld(self, margin: float) -> bool:
+        """Return whether the tests show a ratio within the margin, but the session has too few rounds or too noisy a
+        control to say so."""
+        within = equivalence.within_margin(self.low_bound, self.high_bound, margin)
+        return within and not self.equivalent(margin)
+
+    def of_baseline(self, item: Comparison) -> Difference:
+        """Return the difference with the figures of the session's own comparison of the same arms: an arm and its
+        baseline have one interval of each kind."""
+        if item.ratio is None:
+            return self
+        degrees = estimators.own_degrees(item.n) + item.borrowed
+        made = replace(
+            self, ratio=item.ratio, low=item.low, high=item.high, low_all=item.low_all, high_all=item.high_all,
+            n=item.n, low_bound=item.low_bound, high_bound=item.high_bound, spread=item.spread, degrees=degrees,
+            floor=item.copies, family=item.family, visible=item.visible,
+        )  # fmt: skip
+        lasting = variance_pooling.lasting_quantiles(item.family)
+        together = made._errors(item.low_all, item.high_all, lasting[0])
+        bounded = made._errors(item.low_bound, item.high_bound, lasting[1])
+        return replace(made, quantiles=(together, bounded), lasting=lasting)
+
+    def _errors(self, low: float | None, high: float | None, lasting: float) -> float:
+        """Return the half width of an interval in standard errors of the rounds, without the floor."""
+        if not low or not high or not self.spread:
+            return 0.0
+        half = math.log(high / low) / 2
+        return math.sqrt(max(half**2 - (lasting * self.floor) ** 2, 0.0)) / (self.spread / math.sqrt(self.n))
 
     @property
     def turned(self) -> Difference:
@@ -65,11 +98,12 @@ class Difference:
 class PairSet:
     """Pairs of arms at one point, which share the estimate of the noise. ``rounds``: those that intervals are widened
     for, 0 where their number was fixed beforehand. ``points``: number of points of the sweep, which divide the error
-    among them."""
+    among them. ``visible``: the ratio that bounds the control."""
 
     pairs: Sequence[Paired]
     rounds: int
     points: int
+    visible: float = 1.0
 
     @cached_property
     def _contrasts(self) -> list[variance_pooling.Contrast]:
@@ -88,7 +122,7 @@ class PairSet:
         found = {}
         for pair, one, centre in zip(self.pairs, counted, shared, strict=True):
             if one:
-                item = _difference(pair, centre, size)
+                item = replace(_difference(pair, centre, size), visible=self.visible)
                 found[item.arm, item.other], found[item.other, item.arm] = item, item.turned
         return found
 

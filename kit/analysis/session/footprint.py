@@ -24,11 +24,13 @@ class Footprint:
     against: Difference
 
 
-def footprints(runs: Runs, arms: Sequence[str], rankings: Sequence[Ranking]) -> Iterator[Footprint]:
+def footprints(
+    runs: Runs, arms: Sequence[str], rankings: Sequence[Ranking], baselines: Sequence[tuple[str, str]] = ()
+) -> Iterator[Footprint]:
     """Yield the arms that have a notable footprint, the largest ratio of each metric first."""
     for ranking in rankings:
         for metric in (SPACE, WRITTEN, MEMORY):
-            found = rank_by(runs, arms, metric, ranking)
+            found = rank_by(runs, arms, metric, ranking, baselines)
             for row in reversed(found.rows if found else ()):
                 if row.against and row.against.significant and row.against.ratio >= NOTABLE:
                     yield Footprint(metric, ranking.point, row.against)

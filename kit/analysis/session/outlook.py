@@ -27,7 +27,7 @@ from kit.analysis.session.stopping import widening
 from kit.analysis.session.timing import count_rounds, round_seconds
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimators import Floats
-from kit.model.plan import MOST_ROUNDS
+from kit.model.plan import DECIDE_FROM, MOST_ROUNDS
 from kit.model.session import Session
 
 #: Simulated futures, and the values of all arms and rounds that limit them.
@@ -102,6 +102,7 @@ def decided_looks(ranking: Ranking, rounds: int, draws: int, rng: np.random.Gene
     spreads, effects = _draw_truths(compared, draws, rng)
     of_arms = _split(spreads)
     noise = (rng.standard_normal((1 + len(compared), rounds, draws)) * of_arms[:, None]).cumsum(axis=1)
+    control = _draw_control(compared, ranking.margin, spreads, further, rng)
     looks = np.zeros((len(compared), rounds, draws), bool)
     for i, item in enumerate(compared):
         total = (item.n + further)[:, None]
@@ -112,7 +113,8 @@ def decided_looks(ranking: Ranking, rounds: int, draws: int, rng: np.random.Gene
             np.hypot(_errors(item, ranking.rounds, further, which) * error, item.lasting[which] * item.floor)
             for which in (0, 1)
         )
-        looks[i] = (away > significant) | (away + bounded <= math.log1p(ranking.margin))
+        equivalent = (away + bounded <= math.log1p(ranking.margin)) & (total >= DECIDE_FROM) & control
+        looks[i] = equivalent | (away > significant)
     return looks
 
 
@@ -159,6 +161,30 @@ def _draw_truths(compared: Sequence[Difference], draws: int, rng: np.random.Gene
     kept = np.where(near[:, None], scatter / (scatter + variances), 1.0)
     true = common + kept * (values - common) + np.sqrt(kept * variances) * rng.standard_normal(variances.shape)
     return spreads, true[1:] - true[0]
+
+
+def _draw_control(
+    compared: Sequence[Difference], margin: float, spreads: Floats, further: NDArray[np.int64], rng: np.random.Generator
+) -> Looks:
+    """Return rounds x draws: whether the control bounds the margin, without which no arm is equivalent. Its noise is
+    about that of the arms. Over many rounds its copies differ by no more than the floor."""
+    item = compared[0]
+    visible = math.log(max(item.visible for item in compared))
+    if not visible:
+        return np.ones((1, 1), bool)
+    spread, known = np.median(spreads, axis=0), float(np.median([item.spread or 0.0 for item in compared]))
+    degrees = np.array([item.degrees + more for more in range(1 + further.size)], float)
+    quantiles = _quantiles(1, np.zeros_like(degrees, int), degrees, 1)[:, None]
+    lasting = float(_quantiles(1, np.array([0]), np.array([math.inf]), 1)[0]) * item.floor
+    away = max(visible - math.hypot(float(quantiles[0, 0]) * known / math.sqrt(item.n), lasting), 0.0)
+    kept = item.floor**2 / (item.floor**2 + spread**2 / item.n)
+    true = kept * away + np.sqrt(kept * spread**2 / item.n) * rng.standard_normal(spread.size)
+    noise = (rng.standard_normal((further.size, spread.size)) * spread).cumsum(axis=0)
+    total = (item.n + further)[:, None]
+    centre = (item.n * away + further[:, None] * true + noise) / total
+    bounded = np.hypot(quantiles[1:] * spread / np.sqrt(total), lasting)
+    passes: Looks = np.abs(centre) + bounded <= math.log1p(margin)
+    return passes
 
 
 def _draw_errors(item: Difference, spreads: Floats, further: NDArray[np.int64], rng: np.random.Generator) -> Floats:

@@ -10,6 +10,9 @@ other their noise; intervals hold for one family at a time, each with 95 %, in a
 - *filesystems*: bare on each further filesystem with bare on the first;
 - *each pick with the best* (Hsu 1984, doi:10.1214/aos/1176346732): a pick is outdone by one that is better by the
   one-sided simultaneous bounds of all comparisons of that pick. With 95 % the best pick is not outdone.
+
+An arm and its baseline have the figures of the session's comparison of the two, wherever both stand: one comparison has
+one interval of each kind.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from kit.analysis.runs.compare import is_control
+from kit.analysis.runs.compare import Comparison, compare, is_control
 from kit.analysis.runs.paired import find_adjusting, pair_up
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.session.difference import Difference, PairSet
+from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN, known_arm
@@ -77,7 +81,8 @@ class Ranking:
     ratio to the reference: no round contains both, or figures of 0. ``margin``: 0.03 where differences below 3 % are
     equivalent. ``rounds``: those that the intervals are widened for, 0 where their number was fixed beforehand.
     ``outdone``: a pick, and one that is better than it in the comparison with the best. ``unpaired``: runs are
-    independent samples. ``labelled``: arms are labels of imported figures."""
+    independent samples. ``labelled``: arms are labels of imported figures. ``costs``: what each row's arm costs over
+    its baseline, where that is no container."""
 
     metric: str
     unit: str
@@ -95,6 +100,7 @@ class Ranking:
     outdone: tuple[tuple[str, str], ...] = ()
     unpaired: bool = False
     labelled: bool = False
+    costs: tuple[Comparison, ...] = ()
 
     @property
     def judged(self) -> tuple[RankRow, ...]:
@@ -137,24 +143,43 @@ def rank(
     margin: float = DEFAULT_MARGIN,
     rounds: int = 0,
     default_reference: str = "",
+    baselines: Sequence[tuple[str, str]] = (),
 ) -> tuple[Ranking, ...]:
     """Return one ranking for each point that contains two arms or more, over the whole run. ``metric``: ``whole`` where
     it was measured, else ``real``. ``margin``: differences below it are equivalent, 0.03 for 3 %. ``rounds``: as
     kit.analysis.session.stopping.looks returns them. ``default_reference``: the reference if none is named, provided
-    that it ran. Raises UsageError for a metric or a reference that is missing."""
-    made = (_rank(runs, arms, point, metric, reference, margin, rounds, default_reference) for point in runs.points)
+    that it ran. ``baselines``: of the session, the control's too. Raises UsageError for a metric or a reference that is
+    missing."""
+    asked = _Asked(arms, metric, reference, margin, rounds, default_reference, tuple(baselines))
+    made = (_rank(runs, point, asked) for point in runs.points)
     found = [ranking for ranking in made if ranking]
     if not found and (metric or reference):
         _explain(runs, arms, metric, reference)
     return tuple(found)
 
 
-def rank_by(runs: Runs, arms: Sequence[str], metric: str, ranking: Ranking) -> Ranking | None:
+@dataclass(frozen=True)
+class _Asked:
+    """What ``rank`` is asked for."""
+
+    arms: Sequence[str]
+    metric: str
+    reference: str
+    margin: float
+    rounds: int
+    default_reference: str
+    baselines: tuple[tuple[str, str], ...]
+
+
+def rank_by(
+    runs: Runs, arms: Sequence[str], metric: str, ranking: Ranking, baselines: Sequence[tuple[str, str]]
+) -> Ranking | None:
     """Return the ranking of the same point by another metric; None if its reference or all other arms lack it."""
     key = ranking.reference, ranking.point
     if not measured(runs, [key], runs.phases([key])[-1], metric):
         return None
-    return _rank(runs, arms, ranking.point, metric, ranking.reference, ranking.margin, ranking.rounds, "")
+    asked = _Asked(arms, metric, ranking.reference, ranking.margin, ranking.rounds, "", tuple(baselines))
+    return _rank(runs, ranking.point, asked)
 
 
 def _explain(runs: Runs, arms: Sequence[str], metric: str, reference: str) -> None:
@@ -167,24 +192,16 @@ def _explain(runs: Runs, arms: Sequence[str], metric: str, reference: str) -> No
         )
 
 
-def _rank(
-    runs: Runs,
-    arms: Sequence[str],
-    point: str,
-    metric: str,
-    reference: str,
-    margin: float,
-    rounds: int,
-    default_reference: str,
-) -> Ranking | None:
-    keys = [(arm, point) for arm in arms if runs.has((arm, point)) and not is_control(arm)]
+def _rank(runs: Runs, point: str, asked: _Asked) -> Ranking | None:
+    reference, margin, rounds = asked.reference, asked.margin, asked.rounds
+    keys = [(arm, point) for arm in asked.arms if runs.has((arm, point)) and not is_control(arm)]
     names = [arm for arm, _ in keys]
     picks, grounds = (names, []) if runs.labelled else split_picks(names)
     keys = [key for key in keys if key[0] in (*picks, *grounds)]
     if len(keys) < 2 or (reference and (reference, point) not in keys):
         return None
     phase = runs.phases(keys)[-1]
-    metric = metric or (DURABLE if measured(runs, keys, phase, DURABLE) else REAL)
+    metric = asked.metric or (DURABLE if measured(runs, keys, phase, DURABLE) else REAL)
     keys = [key for key in keys if measured(runs, [key], phase, metric)]
     picks, grounds = ([arm for arm in listed if (arm, point) in keys] for listed in (picks, grounds))
     if not picks or len(keys) < 2:
@@ -195,11 +212,14 @@ def _rank(
     wanted += combinations(grounds, 2) if reference in grounds else [(grounds[0], other) for other in grounds[1:]]
     adjusting = find_adjusting(runs, keys, phase, metric)
     paired = [pair_up(runs, ((one, point), (other, point)), phase, metric, adjusting) for one, other in wanted]
-    pairs = PairSet([pair for pair in paired if pair and pair.positive], rounds, len(runs.points))
+    compared = _compared(runs, asked, point, phase, metric)
+    visible = max((item.visible for item in compared), default=1.0)
+    pairs = PairSet([pair for pair in paired if pair and pair.positive], rounds, len(runs.points), visible)
     everyone = pairs.differences(pair for pair in wanted if set(pair) <= set(picks))
-    chosen = reference or _choose(picks, everyone, better, default_reference)
+    chosen = reference or _choose(picks, everyone, better, asked.default_reference)
     own = pairs.differences(pair for pair in wanted if chosen in pair)
     found = {pair: own.get(pair, item) for pair, item in everyone.items()} | own
+    found |= dict(_of_baselines(found, compared))
     rows = _rows(runs, keys, phase, metric, picks, found, chosen, better, margin)
     first, *others = of_first_variant([arm for arm in grounds if not _is_rebuild(arm)]) or [""]
     across = pairs.differences((first, other) for other in others)
@@ -209,7 +229,35 @@ def _rank(
         tuple(found[pair] for pair in wanted if pair in found), adjusting.name if adjusting else "",
         tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}), margin, rounds,
         tuple(pair for pick in picks for pair in _outdone(pick, picks, pairs, better)), runs.unpaired, runs.labelled,
+        () if runs.labelled else tuple(_costs(compared, rows)),
     )  # fmt: skip
+
+
+def _compared(runs: Runs, asked: _Asked, point: str, phase: str, metric: str) -> list[Comparison]:
+    """Return the session's comparisons of arms and their baselines, the control's too."""
+    found = runs.once(_compare, runs, asked.baselines, metric, asked.rounds)
+    return [item for item in found if (item.point, item.phase) == (point, phase)]
+
+
+def _compare(runs: Runs, baselines: tuple[tuple[str, str], ...], metric: str, rounds: int) -> tuple[Comparison, ...]:
+    return compare(runs, baselines, (metric,), whole=True, widening=widening(rounds))
+
+
+def _costs(compared: Sequence[Comparison], rows: Sequence[RankRow]) -> Iterator[Comparison]:
+    """Yield what the arms of the rows cost over no container."""
+    listed = {row.arm for row in rows}
+    yield from (item for item in compared if item.arm in listed and item.baseline.startswith(PLAIN))
+
+
+def _of_baselines(
+    found: dict[tuple[str, str], Difference], compared: Sequence[Comparison]
+) -> Iterator[tuple[tuple[str, str], Difference]]:
+    """Yield the pairs of an arm and its baseline, in both directions, by the session's comparison of the two."""
+    for item in compared:
+        if pair := found.get((item.arm, item.baseline)):
+            made = pair.of_baseline(item)
+            yield (item.arm, item.baseline), made
+            yield (item.baseline, item.arm), made.turned
 
 
 def _outdone(pick: str, picks: Sequence[str], pairs: PairSet, better: str) -> Iterator[tuple[str, str]]:

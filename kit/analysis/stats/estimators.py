@@ -136,12 +136,6 @@ def as_ratio(logs: Interval) -> Interval:
     return Interval(exp(logs.estimate), low, high, logs.n)
 
 
-def within_margin(low: float | None, high: float | None, margin: float) -> bool:
-    """Return whether an interval of ratios lies between 1 / (1 + margin) and 1 + margin. These limits are the same for
-    either arm as reference. False without an interval."""
-    return low is not None and high is not None and 1 / (1 + margin) <= low and high <= 1 + margin
-
-
 def welch_ratio(one: Floats, two: Floats, confidence: float = CONFIDENCE) -> Interval | None:
     """Return the ratio of two to one, from logarithms of either, with its interval by Welch's t test. For values that
     do not pair. None if either is empty."""

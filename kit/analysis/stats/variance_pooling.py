@@ -221,16 +221,20 @@ def _made(
     centre = item.centre
     degrees = max(round(freedom), centre.degrees)
     alone, together, bounded = halves
-    tail = (1 - CONFIDENCE) / (max(family, 1) if item.counted else 1)
-    lasting = student_quantile(1 - tail / 2, MANY), student_quantile(1 - tail, MANY)
     # The error with which Student's t with whole degrees of freedom gives the individual interval.
     scale = alone / student_quantile(0.5 + CONFIDENCE / 2, degrees)
     half = max(together, alone)
-    seen = half + quantiles.power / quantiles.median
     spread = error / quantiles.median * math.sqrt(centre.n)
     return PooledEstimate(
-        centre.estimate, error * scale, degrees, centre.n, half / scale, seen / scale, spread, bounded / scale, lasting
-    )
+        centre.estimate, error * scale, degrees, centre.n, half / scale, (half + quantiles.power / quantiles.median) / scale,
+        spread, bounded / scale, lasting_quantiles(family if item.counted else 1),
+    )  # fmt: skip
+
+
+def lasting_quantiles(family: int) -> tuple[float, float]:
+    """Return what ``lasting`` holds of a family of this size."""
+    tail = (1 - CONFIDENCE) / max(family, 1)
+    return student_quantile(1 - tail / 2, MANY), student_quantile(1 - tail, MANY)
 
 
 def _layout(group: Sequence[Contrast], places: Places, arms: int) -> tuple[Floats, NDArray[np.bool_]]:

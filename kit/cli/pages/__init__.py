@@ -1,1 +1,1 @@
-"""The pages of the documentation, for kit help and for the site: topics, generated parts, and pages with both."""
+"""What pages of the documentation show of the code: arms, drivers, commands, metrics, keys."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from functools import partial
@@ -15,6 +16,17 @@ from kit.cli.pages.markdown import code, table
 if TYPE_CHECKING:
     from kit.filesystem import Profile
     from kit.model.metric import Metric
+
+#: A line of a page that stands for a generated part.
+MARK = re.compile(r"^<!-- generate: ([a-z-]+) -->$", re.MULTILINE)
+#: A link to a file of the repository that is no page.
+_OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?:examples|images|scenarios|[A-Z]+\.md)[^)]*)\)")
+
+
+def complete_page(markdown: str, root: LazyGroup) -> str:
+    """Return a page of the site. ``root``: the command whose commands are listed."""
+    made = parts(root)
+    return _OUTSIDE.sub(r"`\2`", MARK.sub(lambda mark: made[mark[1]](), markdown))
 
 
 def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:

@@ -56,12 +56,14 @@ class DispatchPolicy(Protocol):
 
 @dataclass
 class Dispatch:
-    """``patience``: seconds to wait for a lost scheduler, or for the last lost machine."""
+    """``patience``: seconds to wait for a lost scheduler, or for the last lost machine. ``again``: the command that
+    runs what is left, '' without one."""
 
     address: Address
     policy: DispatchPolicy
     tell: Callable[[str], None]
     patience: float
+    again: str = ""
     _given: dict[str, tuple[str, Member]] = field(default_factory=dict)
     #: Of this client alone: a scheduler merges tasks with the same key, even those of an earlier client.
     _token: str = field(default_factory=lambda: secrets.token_hex(4))
@@ -101,9 +103,7 @@ class Dispatch:
         self._given.clear()
         self._unheard = None
         if time.monotonic() - since > self.patience:
-            raise RunError(
-                error.message, "continue with kit compare --resume SESSION --fleet SCHEDULER; what was measured is kept"
-            )
+            raise RunError(error.message, self._fix())
         time.sleep(1)
         return since
 
@@ -221,7 +221,8 @@ class Dispatch:
             self.tell(f"no machine is left: waits {self.patience:.0f} s for one")
         if time.monotonic() - self._stuck > self.patience:
             lost = f"; lost: {', '.join(self._lost[-_NAMED:])}" if self._lost else ""
-            raise RunError(
-                f"no machine is left{lost}",
-                "continue with kit compare --resume SESSION --fleet SCHEDULER; see the workers' logs",
-            )
+            raise RunError(f"no machine is left{lost}", self._fix())
+
+    def _fix(self) -> str:
+        kept = "what was measured is kept; see the workers' logs"
+        return f"continue with {self.again}; {kept}" if self.again else kept

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kit.core.errors import UsageError
-from kit.model.fact import CLASS, MACHINE, ROUNDS_OF, SEVERAL, TOGETHER, WORKER, Fact
+from kit.model.fact import (
+    CLASS,
+    MACHINE,
+    MACHINE_OF,
+    ROUNDS_OF,
+    SEVERAL,
+    TOGETHER,
+    WORKER,
+    Fact,
+    machines_by_worker,
+)
 from kit.model.machine import Member
 from kit.model.sample import RUN_ORDER, Sample
 
@@ -35,6 +45,15 @@ def member_facts(members: Sequence[Member]) -> Iterator[Fact]:
     together = [member.name for member in members if member.together]
     if together:
         yield TOGETHER.fact(f"{', '.join(together)} may share a machine with other workers: they disturb each other")
+
+
+def machine_facts(members: Sequence[Member], earlier: Mapping[str, str]) -> Iterator[Fact]:
+    """Yield facts on which worker is on which machine, and on all machines. ``earlier``: facts of the session so far,
+    which may have run elsewhere before."""
+    machines = {**machines_by_worker(earlier), **{member.name: member.machine for member in members}}
+    for name, machine in machines.items():
+        yield MACHINE_OF.fact(machine, name)
+    yield MACHINE.fact(SEVERAL.join(sorted(set(machines.values()))))
 
 
 def rounds_facts(made: Mapping[str, Iterable[int]]) -> Iterator[Fact]:

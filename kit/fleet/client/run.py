@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -22,12 +23,14 @@ from kit.host.machine import Host, read_host
 from kit.model.default_driver import Docker, common_docker
 from kit.model.drivers import SYSTEM
 from kit.model.event import RunsPlanned, SessionStarted, StatusChanged
-from kit.model.fact import WORKER, makers
-from kit.model.machine import Member, Selection, choose
+from kit.model.fact import FLEET, WORKER, Fact, makers
+from kit.model.machine import Member, Selection, choose, shared_machines
 from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
-from kit.session.plan.planning import plan_of, prepare, the_docker, with_guest_cores
+from kit.session.plan.check import check_request
+from kit.session.plan.planning import prepare, the_docker, with_guest_cores
+from kit.session.plan.series_order import keep_order
 from kit.session.setup.resumable import check_begun, record_begun
 from kit.session.start import new_session
 from kit.store import Outbox, Store
@@ -48,6 +51,18 @@ class FleetContext:
     store: Store
     observer: FleetObserver
     reference: str = ""  # the arm of the ranking
+    keep_order: bool = False  # as in StartOptions
+
+    def fact(self) -> Fact:
+        """Return the options that name the fleet and the machines, without what is secret: certificates by their
+        directory."""
+        address, selection = self.address, self.selection
+        words = ["--fleet", address.url.partition("://")[2]]
+        words += ["--fleet-tls", str(address.tls)] if address.tls else []
+        words += ["--machines", str(selection.count)] if selection.count else []
+        words += ["--class", selection.kind] if selection.kind else []
+        words += ["--where", ",".join(map(str, selection.where))] if selection.where else []
+        return FLEET.fact(shlex.join(words))
 
 
 def run_split(request: Request, context: FleetContext) -> Session:
@@ -57,7 +72,7 @@ def run_split(request: Request, context: FleetContext) -> Session:
     request = replace(request, rounds=request.rounds or SHARED_ROUNDS)
     members = _chosen(request, context)
     request, docker = _with_arms(request, members, context)
-    session = _planned(request, members[0], docker, context).with_facts(member_facts(members))
+    session = _planned(request, members, docker, context).with_facts([context.fact()])
     record_begun(context.paths.data, session, context.observer.tell)
     return _carry_split(session, members, context)
 
@@ -75,13 +90,15 @@ def resume_split(name: str, context: FleetContext) -> Session:
     if session.status == DONE:
         context.observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
-    members = _chosen(session.request, context, session.kept_plan())
     before = class_of(session.facts)
+    if session.samples and not context.selection.kind:
+        context = replace(context, selection=replace(context.selection, kind=before))
+    members = _chosen(session.request, context, session.kept_plan())
     if session.samples and any(member.kind != before for member in members):
         raise UsageError(
             f"session {session.id} ran on machines of the class '{before}'", "pick them with --class or --where"
         )
-    return _carry_split(replace(session, status=RUNNING), members, context)
+    return _carry_split(replace(session, status=RUNNING).with_facts([context.fact()]), members, context)
 
 
 def _carry_split(session: Session, members: tuple[Member, ...], context: FleetContext) -> Session:
@@ -96,7 +113,7 @@ def _carry_split(session: Session, members: tuple[Member, ...], context: FleetCo
         policy = SplitCourse(session, session.kept_plan(), members, sink, observer)
         observer.take(RunsPlanned(policy.left, len(session.samples)))
         try:
-            Dispatch(context.address, policy, observer.tell, PATIENCE).run()
+            Dispatch(context.address, policy, observer.tell, PATIENCE, again=session.resume_command).run()
         except KeyboardInterrupt:
             sink.take(StatusChanged(INTERRUPTED))
             raise
@@ -116,7 +133,7 @@ def _check_split(request: Request) -> None:
     if request.precision is not None or request.budget is not None:
         raise UsageError(
             "--split needs a number of rounds",
-            "use --rounds N instead of --precision and --budget, or --each; see kit help fleet",
+            "use --rounds N instead of --precision and --budget, or --each",
         )
     if request.traced:
         raise UsageError("--split shares measured rounds only", "use --each, or trace on one machine")
@@ -138,7 +155,7 @@ def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
     request, docker = _with_arms(request, members, context)
     sessions = {}
     for member in members:
-        sessions[member.name] = _planned(request, member, docker, context).with_facts(member_facts([member]))
+        sessions[member.name] = _planned(request, (member,), docker, context)
     observer = context.observer
     with ExitStack() as stack:
         stores = {}
@@ -176,7 +193,7 @@ def _chosen(request: Request, context: FleetContext, plan: Plan | None = None) -
         raise UsageError(
             "a fleet measures with engines of its own", "leave out --engine system, or run kit compare there"
         )
-    named = (plan or plan_of(request, Docker())).arms
+    named = (plan or check_request(request, docker=Docker(), here=False).plan).arms
     # A guest has its own drivers, and the default arms follow the machines.
     arms = named if (plan or request.arms) and not request.guest else ()
     with fleet_at(context.address) as fleet:
@@ -193,7 +210,20 @@ def _chosen(request: Request, context: FleetContext, plan: Plan | None = None) -
         raise UsageError(
             f"several machines are called {', '.join(twice)}", "name them with kit fleet worker --name NAME"
         )
+    _tell_shared(chosen, members.values(), context)
     return chosen
+
+
+def _tell_shared(chosen: Sequence[Member], members: Iterable[Member], context: FleetContext) -> None:
+    """Report machines with several workers: only a lock of its own lets a second one take part."""
+    names = {member.name for member in chosen}
+    for workers in shared_machines(member for member in members if context.selection.fits(member)):
+        taking = [name for name in workers if name in names]
+        several = f"{listed(list(workers), _NAMED)} are workers of one machine"
+        if len(taking) > 1:
+            context.observer.tell(f"{several}: they disturb each other, and count as one")
+        elif taking:
+            context.observer.tell(f"{several}: {taking[0]} alone takes part")
 
 
 def _with_arms(request: Request, members: Sequence[Member], context: FleetContext) -> tuple[Request, Docker]:
@@ -222,8 +252,13 @@ def _dockers(members: Sequence[Member]) -> str:
     return "; ".join(f"{what} on {listed(names, _NAMED)}" for what, names in found.items())
 
 
-def _planned(request: Request, member: Member, docker: Docker, context: FleetContext) -> Session:
-    """Return the session as that machine would plan it. ``docker``: that of all machines."""
-    host: Host = replace(read_host(), cores=member.cores, root=member.root)
+def _planned(request: Request, members: tuple[Member, ...], docker: Docker, context: FleetContext) -> Session:
+    """Return the session of these machines as the first would plan it. ``docker``: that of all machines."""
+    host = _host_of(members[0])
     prepared = prepare(request, with_guest_cores(request, host), docker)
-    return new_session(prepared, context.reference)
+    session = new_session(prepared, context.reference).with_facts(member_facts(members))
+    return keep_order(session, prepared, host, context.store) if context.keep_order else session
+
+
+def _host_of(member: Member) -> Host:
+    return replace(read_host(), cores=member.cores, root=member.root)

@@ -13,12 +13,12 @@ from typing import Protocol
 
 from kit.core.errors import KitError, RunError
 from kit.core.listing import counted, listed
-from kit.fleet.client.merge import check_digests, member_facts, merged_facts, rounds_facts
+from kit.fleet.client.merge import check_digests, machine_facts, member_facts, merged_facts, rounds_facts
 from kit.fleet.client.observer import FleetObserver, MachineEvents
 from kit.fleet.share import Share, local_session
 from kit.model.event import Event, FactsKnown, PhaseStarted, RunFlagged, RunsPlanned, SampleTaken, Told
-from kit.model.fact import ROUNDS_OF, SEVERAL, WORKER, makers
-from kit.model.machine import Member
+from kit.model.fact import FLEET, ROUNDS_OF, SEVERAL, WORKER, makers
+from kit.model.machine import Member, one_worker_each
 from kit.model.plan import Plan
 from kit.model.sample import Sample
 from kit.model.session import DONE, FAILED, Session
@@ -116,7 +116,7 @@ class SplitCourse:
         if self.waits:
             return []
         able = [member for member in idle if self._may(member)]
-        able.sort(key=lambda member: member.name not in self._chosen)
+        able = one_worker_each(sorted(able, key=lambda member: member.name not in self._chosen))
         takers = able[: max(0, self._most - len(self._given))][: len(self._pending)]
         if not takers and self._pending and not self._given and self._barred:
             raise next(iter(self._barred.values()))
@@ -169,7 +169,9 @@ class SplitCourse:
     def _may(self, member: Member) -> bool:
         alike = next(iter(self._chosen.values()))
         same = (member.kind, member.kit_version, member.probe) == (alike.kind, alike.kit_version, alike.probe)
-        return same and member.name not in self._barred and member.name not in self._given
+        busy = {self._chosen[name].machine for name in self._given}
+        free = member.together or member.machine not in busy
+        return same and free and member.name not in self._barred and member.name not in self._given
 
     def on_event(self, member: Member, event: Event) -> None:
         """Raises UnreadableError if the machine sends an invalid message."""
@@ -257,10 +259,10 @@ class SplitCourse:
         before = {key: text for key, text in self._head.facts.items() if key not in gone}
         head = replace(self._head, facts={**before, **merged_facts(self._told)})
         if members:
-            head = head.with_facts(member_facts(members))
+            head = head.with_facts([*member_facts(members), *machine_facts(members, self._head.facts)])
         if names := sorted({*held, *self._told}, key=counted):
             head = head.with_facts([WORKER.fact(SEVERAL.join(names))])
-        self._head = head.with_facts(rounds)
+        self._head = head.with_facts([*rounds, *FLEET.find(self._head.facts)])  # a machine may not name the command
         self._facts_due, self._facts_stored = False, time.monotonic()
         self._store.take(FactsKnown.of(self._head))
 

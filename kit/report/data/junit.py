@@ -26,7 +26,7 @@ def render_junit(night: Night) -> str:
     error. An arm that this machine can't run is skipped."""
     root = Element("testsuites", name=printable(night.name))
     for part in night.parts:
-        suite = SubElement(root, "testsuite", name=printable(part.task.name), time=f"{part.seconds:.3f}")
+        suite = SubElement(root, "testsuite", name=printable(part.name), time=f"{part.seconds:.3f}")
         suite.set("timestamp", time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(night.started)))
         properties = SubElement(suite, "properties")
         for key, value in part.session.facts.items() if part.session else ():
@@ -88,9 +88,7 @@ def _threshold(part: Part, finding: Finding) -> Element:
 
 
 def _case(part: Part, name: str, seconds: float = 0.0) -> Element:
-    return Element(
-        "testcase", classname=printable(f"kit.{part.task.name}"), name=printable(name), time=f"{seconds:.3f}"
-    )
+    return Element("testcase", classname=printable(f"kit.{part.name}"), name=printable(name), time=f"{seconds:.3f}")
 
 
 def _with(case: Element, kind: str, message: str) -> Element:

@@ -171,8 +171,8 @@ def _few_lines(fleet: FleetAnswer) -> Iterator[str]:
 def _together_lines(fleet: FleetAnswer) -> Iterator[str]:
     if fleet.shared_machine:
         yield (
-            f"NOT SEPARATE MACHINES: {listed(fleet.shared_machine, _MOST)} may have shared one: they disturbed each "
-            "other, and what they share looks like an effect on all machines"
+            f"SHARED MACHINE: {listed(fleet.shared_machine, _MOST)}: workers of one machine disturb each other; "
+            "it counts once"
         )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tabulate import tabulate
 
-from kit.model.machine import Member, MemberStatus, ShareStatus
+from kit.model.machine import Member, MemberStatus, ShareStatus, count_machines, shared_machines
 from kit.report.format import units
 
 _HEADERS = ("machine", "class", "kit", "can", "runs")
@@ -32,19 +31,24 @@ def view_members(found: Sequence[MemberStatus]) -> MembersView:
     if not found:
         return MembersView("no machine yet: run kit fleet worker SCHEDULER on each", (), (), ())
     running = sum(bool(item.runs) for item in found)
-    kinds = Counter(item.member.kind for item in found)
+    kinds: dict[str, list[Member]] = {}
+    for item in found:
+        kinds.setdefault(item.member.kind, []).append(item.member)
     letters = {kind: _letter(number) for number, kind in enumerate(sorted(kinds))}
     rows = [
         (item.member.name, letters[item.member.kind], item.member.kit_version, _can(item.member),
          "\n".join(map(_run, item.runs)) or "idle")
         for item in found
     ]  # fmt: skip
-    lines = [f"class {letters[kind]}: {kind}; {_machines(count)}" for kind, count in sorted(kinds.items())]
-    together = [item.member.name for item in found if item.member.together]
+    members = [item.member for item in found]
+    lines = [f"class {letters[kind]}: {kind}; {_machines(mine)}" for kind, mine in sorted(kinds.items())]
+    for names in shared_machines(members):
+        lines.append(f"{', '.join(names)}: workers of one machine, which counts once")
+    together = [member.name for member in members if member.together]
     if together:
         lines.append(f"{', '.join(together)}: separate locks: workers on one machine disturb each other")
-    headline = f"{_machines(len(found))} of {_classes(len(kinds))}, {running} at work"
-    return MembersView(headline, rows, lines, _abilities([item.member for item in found]))
+    headline = f"{_machines(members)} of {_classes(len(kinds))}, {running} at work"
+    return MembersView(headline, rows, lines, _abilities(members))
 
 
 def render_members(found: Sequence[MemberStatus]) -> str:
@@ -79,8 +83,11 @@ def _ability(member: Member) -> Sequence[str]:
     return str(member.cores), memory, kernel, docker, drivers, filesystems
 
 
-def _machines(count: int) -> str:
-    return _several(count, "machine")
+def _machines(members: Sequence[Member]) -> str:
+    """Return ``2 machines``, or ``1 machine (2 workers)`` if one has several workers."""
+    count = count_machines(members)
+    workers = f" ({len(members)} workers)" if len(members) > count else ""
+    return f"{_several(count, 'machine')}{workers}"
 
 
 def _several(count: int, what: str) -> str:

@@ -56,15 +56,6 @@ def amount_interval(estimate: float, low: float | None, high: float | None, unit
     return f"{_signed(estimate, places)}{after} [{_signed(low, places)}, {_signed(high, places)}]"
 
 
-def plain_interval(estimate: float, low: float | None, high: float | None) -> str:
-    """Return an amount that has no sign: ``1,382 [1,378, 1,386]``."""
-    if low is None or high is None:
-        return f"{units.number(estimate)} {_NO_INTERVAL}"
-    places = min(decimals(estimate, low, high), _OTHER)
-    middle, least, most = (f"{round(value, places):,.{max(places, 0)}f}" for value in (estimate, low, high))
-    return f"{middle} [{least}, {most}]"
-
-
 def ratio_interval(item: Comparison) -> str:
     """Return ``1.056 [1.031, 1.082]``; a difference where a zero leaves no ratio."""
     if item.ratio is None:

@@ -36,7 +36,7 @@ def verdicts(analysis: Analysis, tablefmt: str = "simple") -> str:
         ]
         for item in found
     ]
-    headers = ["arm / baseline", "change, 95 %", *(["simultaneous"] if family > 1 else [])]
+    headers = ["arm / baseline", "individual 95 %", *(["simultaneous"] if family > 1 else [])]
     headers += [*([plot.axis()] if plot else []), "verdict"]
     table = render_table(rows, headers, tablefmt)
     return f"real time of the whole run\n{table}"

@@ -96,11 +96,13 @@ def change_lines(told: ChangeHistory) -> list[str]:
     """Return a sentence for each change, or the reason for their absence."""
     entries = told.series.entries
     if not told.changes:
-        least = 2 * told.confirm
-        if len(entries) < least:
-            several = "s" if len(entries) > 1 else ""
-            return [f"{len(entries)} session{several} are too few for a change point: at least {least} are needed"]
-        return [f"No change point in {len(entries)} sessions."]
+        sessions = f"{len(entries)} session{'s' if len(entries) > 1 else ''}"
+        if told.missing:
+            return [
+                f"No change point yet in {sessions}: {told.missing} more can show one "
+                f"({told.confirm} before it and {told.confirm} from it on)."
+            ]
+        return [f"No change point in {sessions}."]
     return [_change(change, entries, told.confirm) for change in told.changes]
 
 

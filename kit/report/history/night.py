@@ -37,11 +37,11 @@ def headlines(night: Night) -> list[str]:
     lines = [_finding_line(item) for item in night.findings if item.fails]
     for part in night.parts:
         if part.error:
-            lines.append(f"{part.task.name}: {'could not run' if part.session is None else 'incomplete'}: {part.error}")
+            lines.append(f"{part.name}: {'could not run' if part.session is None else 'incomplete'}: {part.error}")
         lines += [_finding_line(item) for item in part.findings if item.status == MISSING]
         limited = {item.threshold.arm for item in part.findings}
         lines += [
-            f"{part.task.name}: {item.arm} not run: {item.reason}; fix: {item.fix}"
+            f"{part.name}: {item.arm} not run: {item.reason}; fix: {item.fix}"
             for item in part.missed
             if item.arm not in limited
         ]
@@ -77,13 +77,13 @@ def _finding_line(finding: Finding) -> str:
 
 def _part(part: Part, markdown: bool) -> Iterator[str]:
     tablefmt = GITHUB if markdown else "simple"
-    name = f"{part.task.name}, session {part.session.id}" if part.session else part.task.name
+    name = f"{part.name}, session {part.session.id}" if part.session else part.name
     if part.session and part.session.guest:
         name += f", IN A GUEST: {part.session.guest}"
     yield f"### {name}" if markdown else name
     if part.findings:
         rows = [_threshold_row(item) for item in part.findings]
-        yield render_table(rows, ["threshold", "result", "change, 95 %", "why"], tablefmt)
+        yield render_table(rows, ["threshold", "result", "individual 95 %", "why"], tablefmt)
     if part.analysis:
         found = [
             [units.against(item), percent_interval(item.ratio, item.low, item.high),
@@ -91,7 +91,7 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
             for item in whole_real(part.analysis.comparisons)
         ]  # fmt: skip
         if found:
-            yield render_table(found, ["real time, whole run", "change, 95 %", "verdict"], tablefmt)
+            yield render_table(found, ["real time, whole run", "individual 95 %", "verdict"], tablefmt)
     lines = [line for track in part.tracks for line in _track_lines(track)]
     lines += common_lines(part.common)
     lines += (
@@ -140,7 +140,7 @@ def render_night_json(night: Night) -> str:
 
 def _part_json(part: Part) -> dict[str, Any]:
     return {
-        "task": part.task.name,
+        "task": part.name,
         "session": part.session.id if part.session else None,
         "error": part.error or None,
         "seconds": part.seconds,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from kit.analysis.history.history import DifferingVersion
+from kit.analysis.history.history import SOURCES, DifferingVersion
 from kit.analysis.history.session_diff import PenaltyChange, SessionDiff
 from kit.analysis.runs.compare import LESS, MORE, NOT_DETECTED
+from kit.model.sample import is_input
 from kit.model.session import Session
 from kit.report.data.structured import session_facts
 from kit.report.format import units
@@ -19,6 +21,10 @@ from kit.report.format.wrap import wrap
 from kit.report.history.history import interval_of
 
 _HEADERS = ("arm / baseline", "A", "B", "B / A", "arm's own time", "baseline's", "verdict")
+_CAPTION = (
+    "A and B are the real time of the whole run against the baseline's, as in limits and kit history. It ends before "
+    "the data are on disk. Intervals are individual, 95 %."
+)
 _WORDS = {MORE: "larger in B", LESS: "smaller in B", NOT_DETECTED: "not significant"}
 
 
@@ -27,8 +33,8 @@ def render_between(before: Session, after: Session, found: SessionDiff, tablefmt
     before, after, found = shown(before), shown(after), shown(found)
     head = f"{_name('A', before)}\n{_name('B', after)}"
     parts = [head if tablefmt == "simple" else head.replace("\n", "\n\n"), _table(found, tablefmt)]
-    lines = _lines(found)
-    parts.append("\n".join(wrap(line) for line in lines))
+    lines = _lines(before, after, found)
+    parts.append("\n".join(line if line.startswith("kit ") else wrap(line) for line in lines))
     return "\n\n".join(parts) + "\n"
 
 
@@ -43,13 +49,17 @@ def render_between_json(before: Session, after: Session, found: SessionDiff) -> 
     return json.dumps(document, indent=1) + "\n"
 
 
-def between_rows(found: SessionDiff) -> tuple[Sequence[str], Sequence[Sequence[str]], Sequence[str]]:
+def between_rows(
+    before: Session, after: Session, found: SessionDiff
+) -> tuple[Sequence[str], Sequence[Sequence[str]], Sequence[str]]:
     """Return headings, rows and sentences, for a page."""
-    return _HEADERS, [_row(item) for item in found.moved], _lines(found)
+    before, after = shown(before), shown(after)
+    return _HEADERS, [_row(item) for item in found.moved], _lines(before, after, found)
 
 
-def _lines(found: SessionDiff) -> list[str]:
-    lines = []
+def _lines(before: Session, after: Session, found: SessionDiff) -> list[str]:
+    lines = [_CAPTION] if found.moved else []
+    lines += _across(before, after, found)
     for which, arms in (("A", found.only_before), ("B", found.only_after)):
         if arms:
             lines.append(f"only in {which}: {', '.join(arms)}")
@@ -61,6 +71,18 @@ def _lines(found: SessionDiff) -> list[str]:
         "does not. Intervals cover the noise within the sessions; kit history shows how much sessions differ"
     )
     return lines
+
+
+def _across(before: Session, after: Session, found: SessionDiff) -> Iterator[str]:
+    """Say how to look at penalties of different inputs, which one change can't describe."""
+    changed = {item.unlike: item.before.arm for item in reversed(found.moved) if item.unlike}
+    for names, arm in changed.items():
+        yield f"The sessions built different inputs ({', '.join(names)}), so B / A is not the change of a penalty."
+        if before.title == after.title:
+            ignored = dict.fromkeys(SOURCES if is_input(name) else name for name in names)
+            yield "Each penalty by itself counts. Their history, whatever was built:"
+            options = [word for name in ignored for word in ("--ignore", name)]
+            yield shlex.join(["kit", "history", after.title, arm, *options])
 
 
 def _name(which: str, session: Session) -> str:

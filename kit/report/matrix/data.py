@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import Any
 
 from kit.analysis.matrix.cell import MatrixCell, ratio_of
-from kit.analysis.matrix.cost import Price, yearly_costs
 from kit.analysis.matrix.matrix import Matrix
 from kit.analysis.matrix.row import MatrixRow
 from kit.analysis.stats.estimators import Centre, Interval
@@ -16,7 +15,7 @@ from kit.report.format.csv_rows import render_sheet
 from kit.report.format.sanitize import shown
 
 
-def render_matrix_json(matrix: Matrix, price: Price | None = None) -> str:
+def render_matrix_json(matrix: Matrix) -> str:
     matrix = shown(matrix)
     choice = matrix.choice
     document = {
@@ -37,8 +36,6 @@ def render_matrix_json(matrix: Matrix, price: Price | None = None) -> str:
             for row in matrix.rows
         ],
         "means": [asdict(item) for item in matrix.means],
-        "costs": [asdict(item) for item in yearly_costs(matrix, price)] if price else [],
-        "price": asdict(price) if price else None,
         "classes": matrix.classes,
         "without": matrix.without,
         "left_out": [asdict(item) for item in matrix.left_out],
@@ -65,11 +62,11 @@ def _interval(item: Interval | None) -> dict[str, Any] | None:
     return asdict(item) if item else None
 
 
-def render_matrix_csv(matrix: Matrix, price: Price | None = None) -> str:
+def render_matrix_csv(matrix: Matrix) -> str:
     """Return a line for each cell, then one for each mean."""
     matrix = shown(matrix)
     rows = [_cell_row(matrix, row, cell) for row in matrix.rows for cell in row.cells]
-    rows += _mean_rows(matrix, price)
+    rows += _mean_rows(matrix)
     return render_sheet(list(dict.fromkeys(name for row in rows for name in row)), rows)
 
 
@@ -93,16 +90,11 @@ def _columns(name: str, item: Interval | None) -> dict[str, Any]:
     return dict(zip((name or "ratio", f"{before}low", f"{before}high"), values, strict=True))
 
 
-def _mean_rows(matrix: Matrix, price: Price | None) -> Iterator[dict[str, Any]]:
-    costs = {item.arm: item for item in yearly_costs(matrix, price)} if price else {}
+def _mean_rows(matrix: Matrix) -> Iterator[dict[str, Any]]:
     for item in matrix.means:
-        found = {
+        yield {
             "class": matrix.machine_class, "scenario": "", "arm": item.arm, "reference": matrix.reference,
             "verdict": item.verdict, **_columns("", item.ratio), "low_all": item.low_all, "high_all": item.high_all,
             **_columns("over_bare", item.bare), **_columns("space", item.space), **_columns("written", item.written),
             "n": item.scenarios,
         }  # fmt: skip
-        cost = costs.get(item.arm)
-        if cost:
-            found |= _columns("year", cost.total) | _columns("more_per_year", cost.more)
-        yield found

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from kit.analysis.matrix.cost import Price
 from kit.analysis.matrix.matrix import Matrix
 from kit.report.format.sanitize import shown
 from kit.report.matrix.view import view_matrix
 from kit.report.page.html import render_page
 
 
-def render_matrix_html(matrix: Matrix, price: Price | None = None) -> str:
-    view = view_matrix(shown(matrix), price)
+def render_matrix_html(matrix: Matrix) -> str:
+    view = view_matrix(shown(matrix))
     return render_page("matrix.html.j2", title="What each driver costs", view=view, root=None, static=True, form=None)

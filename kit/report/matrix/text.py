@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kit.analysis.matrix.cost import Price
 from kit.analysis.matrix.matrix import Matrix
 from kit.report.format.sanitize import shown
 from kit.report.format.table import GITHUB, render_table
@@ -63,10 +62,10 @@ def _joined(head: str) -> str:
     return head.replace(":\n", ":", 1)
 
 
-def render_matrix(matrix: Matrix, price: Price | None = None) -> str:
+def render_matrix(matrix: Matrix) -> str:
     """Return the sentence, the tables and how to read them. Rows are scenarios, or arms where that needs fewer
     tables, or fewer lines."""
-    view, width = view_matrix(shown(matrix), price), screen()
+    view, width = view_matrix(shown(matrix)), screen()
     every = [*view.rows, *view.means]
     grid = _Grid([_broken(arm) for arm in view.arms], [(name, [_short(cell) for cell in row]) for name, row in every])
     parts = min((grid.parts(width), grid.turned.parts(width)), key=lambda made: (len(made), _lines(made)))
@@ -85,8 +84,8 @@ def _short(cell: CellView) -> str:
     return "\n".join(filter(None, (f"{cell.figure} {cell.mark}".rstrip(), cell.interval, note)))
 
 
-def render_matrix_markdown(matrix: Matrix, price: Price | None = None) -> str:
-    view = view_matrix(shown(matrix), price)
+def render_matrix_markdown(matrix: Matrix) -> str:
+    view = view_matrix(shown(matrix))
     grid = _Grid(view.arms, [(name, [_long(cell) for cell in row]) for name, row in [*view.rows, *view.means]])
     lines = "\n".join(f"- {line}" for line in view.lines)
     return "\n\n".join([f"**{view.headline}**", view.machine_class, grid.render(GITHUB), lines]) + "\n"

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kit.analysis.matrix.cell import NOT_MEASURED, NOT_RUN, TOO_FEW, MatrixCell
-from kit.analysis.matrix.cost import Price, YearlyCost, yearly_costs
 from kit.analysis.matrix.matrix import Matrix
 from kit.analysis.matrix.mean import ArmMean
 from kit.analysis.matrix.row import MatrixRow
@@ -14,7 +13,6 @@ from kit.analysis.session.ranking import FASTER, REFERENCE, SLOWER
 from kit.analysis.stats.estimators import Interval
 from kit.model.metric import described
 from kit.report.format import units
-from kit.report.format.interval import amount_interval, plain_interval
 from kit.report.matrix.words import MARKS, change, headline, notes
 
 #: From these ratios on a difference has the next darker shade.
@@ -50,16 +48,12 @@ class MatrixView:
     lines: Sequence[str]
 
 
-def view_matrix(matrix: Matrix, price: Price | None = None) -> MatrixView:
-    costs = yearly_costs(matrix, price) if price else ()
+def view_matrix(matrix: Matrix) -> MatrixView:
     rows = [
         (f"{row.scenario}{units.at(row.point)}", [_cell(row.cell(arm), row) for arm in matrix.arms])
         for row in matrix.rows
     ]
-    return MatrixView(
-        headline(matrix), matrix.machine_class, matrix.arms, rows, [*_means(matrix), *_costs(matrix, costs)],
-        notes(matrix, costs, price),
-    )  # fmt: skip
+    return MatrixView(headline(matrix), matrix.machine_class, matrix.arms, rows, list(_means(matrix)), notes(matrix))
 
 
 def _cell(cell: MatrixCell | None, row: MatrixRow) -> CellView:
@@ -116,19 +110,3 @@ def _beside(item: Interval | None, of: int) -> CellView:
     if item is None:
         return CellView(units.NOTHING)
     return _change(item.estimate, item.low, item.high, note="" if item.n == of else f"{item.n} of {of}")
-
-
-def _costs(matrix: Matrix, costs: Sequence[YearlyCost]) -> Iterator[tuple[str, Sequence[CellView]]]:
-    if not costs:
-        return
-    by_arm = {item.arm: item for item in costs}
-    yield "per year", [_amount(by_arm[arm].total if arm in by_arm else None, False) for arm in matrix.arms]
-    yield "more per year", [_amount(by_arm[arm].more if arm in by_arm else None, True) for arm in matrix.arms]
-
-
-def _amount(item: Interval | None, signed: bool) -> CellView:
-    if item is None:
-        return CellView(units.NOTHING)
-    ends = item.estimate, item.low, item.high
-    figure, bracket, rest = (amount_interval(*ends, "") if signed else plain_interval(*ends)).partition(" [")
-    return CellView(figure, f"{bracket}{rest}".strip())

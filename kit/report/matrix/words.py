@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from kit.analysis.matrix.cell import NOT_RUN, TOO_FEW
 from kit.analysis.matrix.choice import WrongFor, is_driver_beside
-from kit.analysis.matrix.cost import Price, YearlyCost
 from kit.analysis.matrix.matrix import Matrix, counting
 from kit.analysis.matrix.mean import ArmMean
 from kit.analysis.matrix.row import MatrixRow
@@ -126,7 +125,7 @@ def _cost(mean: ArmMean, named: str = "It") -> Iterator[str]:
         yield f"{named} costs {change(found.estimate, found.low, found.high)} over no container."
 
 
-def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | None = None) -> list[str]:
+def notes(matrix: Matrix) -> list[str]:
     """Return how to read the table, and what it leaves out, a line each."""
     lines = [_legend(matrix)]
     choice = matrix.choice
@@ -146,12 +145,6 @@ def notes(matrix: Matrix, costs: tuple[YearlyCost, ...] = (), price: Price | Non
         "intervals of means are simultaneous for all arms, those of a cell for the arms of its session; bare, space "
         "and written have individual ones"
     )
-    if price and costs:
-        copies = ", N copies at once as N builds" if any(row.copies > 1 for row in matrix.rows) else ""
-        lines.append(
-            f"cost per year at {price.per_hour:g} per hour, {price.builds:g} builds a day, of the scenarios by "
-            f"weight{copies}; individual intervals"
-        )
     lines += _missing(matrix)
     alone = [f"{row.scenario}{units.at(row.point)}" for row in matrix.rows if row.weight and not row.counts]
     if alone and counting(matrix.rows):

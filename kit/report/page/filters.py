@@ -57,8 +57,8 @@ def ranking_headline(ranking: Ranking, session: Session) -> str:
     return headline(ranking, copied(session))
 
 
-def ranking_rows(ranking: Ranking, analysis: Analysis) -> Sequence[Sequence[str]]:
-    return cells(ranking, analysis.comparisons, ranking.rows)
+def ranking_rows(ranking: Ranking) -> Sequence[Sequence[str]]:
+    return cells(ranking, ranking.rows)
 
 
 def interval_row(item: Comparison, margin: float) -> tuple[str, str, str]:

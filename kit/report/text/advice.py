@@ -1,10 +1,11 @@
-"""Which arms to use and which to avoid, and how one arm is compared with another in words."""
+"""What a container costs, which arms to use and which to avoid, and how one arm is compared with another in words."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from kit.analysis.runs.compare import NOT_DETECTED, Comparison
 from kit.analysis.session.difference import Difference
 from kit.analysis.session.ranking import (
     DURABLE,
@@ -47,7 +48,7 @@ def headline(ranking: Ranking, set_aside: Collection[str] = ()) -> str:
 
 
 def advice(ranking: Ranking, set_aside: Collection[str] = ()) -> list[str]:
-    """Return which arms to use and which to avoid, a line each.
+    """Return what a container costs, which arms to use and which to avoid, a line each.
 
     ``set_aside``: arms whose figure is not what they cost in use."""
     picks = [row for row in ranking.picks if row.arm not in set_aside] or list(ranking.picks)
@@ -59,11 +60,37 @@ def advice(ranking: Ranking, set_aside: Collection[str] = ()) -> list[str]:
         return ["One round has no interval: run more rounds."]
     choice = _choose(ranking, picks)
     lead = choice.best[0]
+    costs = _cost_line(ranking, _container_costs(ranking, [ranking.reference, lead.arm]))
     if len(choice.best) == 1:
         following = next(row for row in picks if row is not lead)
         beaten = [row for row in choice.beaten if row is not following]
-        return [_use_one(ranking, lead, following), *_avoid(ranking, choice, beaten)]
-    return [_use(ranking, choice, picks), *_avoid(ranking, choice, choice.beaten)]
+        return [*costs, _use_one(ranking, lead, following), *_avoid(ranking, choice, beaten)]
+    return [*costs, _use(ranking, choice, picks), *_avoid(ranking, choice, choice.beaten)]
+
+
+def _container_costs(ranking: Ranking, arms: Sequence[str]) -> list[str]:
+    """Return what a container costs over none with each of these arms that is one:
+    ``+6.3 % [+3.4, +9.1] (layer:overlay2 vs bare)``."""
+    costs = {item.arm: item for item in ranking.costs if item.low_all is not None}
+    contained = [arm for arm in dict.fromkeys(arms) if (known := known_arm(arm)) and known.contained]
+    return [
+        f"{percent_interval(item.ratio, item.low_all, item.high_all)}{_reservation(item, ranking)} "
+        f"({item.arm} vs {item.baseline})"
+        for arm in contained
+        if (item := costs.get(arm))
+    ]
+
+
+def _reservation(item: Comparison, ranking: Ranking) -> str:
+    if item.equivalent(ranking.margin):
+        return f", equivalent within {margin(ranking)}"
+    return ", not significant" if item.verdict_all == NOT_DETECTED else ""
+
+
+def _cost_line(ranking: Ranking, costs: Sequence[str]) -> list[str]:
+    verb = "costs" if is_time(ranking) else "changes the result by"
+    more = f"; {len(costs) - _NAMED} more" if len(costs) > _NAMED else ""
+    return [f"A container {verb} {'; '.join(costs[:_NAMED])}{more}."] if costs else []
 
 
 def _choose(ranking: Ranking, picks: Sequence[RankRow]) -> _Choice:
@@ -135,7 +162,12 @@ def sweep_advice(rankings: Sequence[Ranking], set_aside: Collection[str] = ()) -
             use.setdefault(units.listed([row.arm for row in best], "or"), []).append(ranking.point)
         for row in reversed(choice.beaten):
             avoid.setdefault(row.arm, []).append(ranking.point)
-    said = []
+    costs = [
+        f"{cost}{units.at(ranking.point)}"
+        for ranking in rankings
+        for cost in _container_costs(ranking, [ranking.reference])
+    ]
+    said = _cost_line(rankings[0], costs) if rankings else []
     for word, found in (("Use", use), ("Avoid", avoid)):
         parts = [f"{arms} {_where(points, len(rankings))}" for arms, points in found.items()]
         more = f"; {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
@@ -166,6 +198,8 @@ def _is_worse(ranking: Ranking, row: RankRow, other: RankRow) -> bool:
 
 
 def _only(ranking: Ranking, row: RankRow) -> str:
+    if costs := _cost_line(ranking, _container_costs(ranking, [row.arm])):
+        return costs[0]
     other = next((item for item in ranking.rows if not item.pick and item.against), None)
     pair = _pair(ranking, row.arm, other.arm) if other else None
     if pair is None:

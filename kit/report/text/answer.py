@@ -10,11 +10,12 @@ from tabulate import tabulate
 from kit.analysis.fleet.split_session import machines_of
 from kit.analysis.session import ladder
 from kit.analysis.session.analyse import Analysis
+from kit.analysis.session.difference import Difference
 from kit.analysis.session.ladder import Ladder
 from kit.analysis.session.outlook import Outlook, find_outlook
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking
 from kit.analysis.session.timing import count_rounds, elapsed
-from kit.model.fact import NO_TRACING, TOGETHER
+from kit.model.fact import NO_TRACING, TOGETHER, WORKER
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import TRACED
 from kit.model.session import INTERRUPTED, Session
@@ -29,6 +30,7 @@ from kit.report.text.caveats import (
     busy_notes,
     copied,
     copied_why,
+    equivalence_notes,
     fleet_notes,
     footprint_notes,
     left_out_notes,
@@ -116,7 +118,7 @@ def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
         yield from what_decides(session, ())
         return
     named = [
-        f"{row.arm} vs {ranking.reference}{units.at(ranking.point)} {difference(row.against)}"
+        _named(row.against if row.pick else row.against.turned, ranking.point)
         for ranking, rows in found
         for row in rows
         if row.against and row.against.low_all is not None
@@ -136,14 +138,18 @@ def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
         yield f"{runs} disturbed: {which}{first.arm}{units.at(first.point)}, round {first.round}: {first.why}."
 
 
+def _named(pair: Difference, point: str) -> str:
+    return f"{pair.arm} vs {pair.other}{units.at(point)} {difference(pair)}"
+
+
 def what_decides(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
     """Say what would decide these rankings, and the command for it; nothing where no command would. An interrupted
     session can go on in any case."""
     if session.imported:
         return
-    if session.status == INTERRUPTED:
+    if session.status == INTERRUPTED and session.resume_command:
         yield "To continue where it stopped:"
-        yield f"kit compare --resume {session.id}"
+        yield session.resume_command
     elif rankings and not machines_of(session):
         yield from _to_decide(session, rankings)
 
@@ -166,7 +172,8 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
     )
     yield _how_long(outlook, shown)
     most = min(outlook.seconds[2], outlook.most) / 60
-    if session.request.until_decided and not any(sample.kind == TRACED for sample in session.samples):
+    alone = bool(WORKER.text(session.facts))  # no machine of a fleet continues a session of its own
+    if session.request.until_decided and not alone and not any(sample.kind == TRACED for sample in session.samples):
         yield f"kit compare --resume {session.id} --budget {_budget(most)}"
     else:
         yield f"Start a new session with --rounds auto --budget {_budget(most + (elapsed(session) or 0) / 60)}"
@@ -197,7 +204,7 @@ def _tables(session: Session, analysis: Analysis, width: int, most: int) -> Iter
     if not rankings:
         yield _measured(analysis)
     elif len(rankings) == 1:
-        yield table(rankings[0], analysis.comparisons, width, most=most)
+        yield table(rankings[0], width, most=most)
     else:
         yield _sweep(rankings, width)
 
@@ -292,7 +299,8 @@ def _step(name: str) -> str:
 
 def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     """Say how to read the table, and what changes that; the most important first."""
-    yield from (legend(ranking) for ranking in analysis.rankings if len(analysis.rankings) == 1)
+    yield from legend(analysis.rankings[0]) if len(analysis.rankings) == 1 else ()
+    yield from [*equivalence_notes(analysis)][:1]
     yield from [line for ranking in analysis.rankings for line in switch_notes(ranking)][:1]
     yield from left_out_notes(session)
     yield from nosync_notes(session)

@@ -9,6 +9,7 @@ from kit.analysis.fleet.split_session import machines_of
 from kit.analysis.runs.busy import BusyRounds
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.footprint import MEMORY, SPACE, WRITTEN
+from kit.core.listing import listed
 from kit.model.arm import driver_of, known_arm
 from kit.model.default import OFF
 from kit.model.drivers import registered
@@ -24,6 +25,7 @@ from kit.model.fact import (
     UNCONFIRMED,
     read_facts,
 )
+from kit.model.plan import DECIDE_FROM
 from kit.model.sample import INTERLEAVED, SEQUENTIAL
 from kit.model.session import Session
 from kit.report.format import units
@@ -33,8 +35,9 @@ from kit.report.format.interval import difference_interval, percent_interval, ti
 _WARM_READS = 10.0
 #: Bytes that a run may swap without a note: the kernel moves some idle pages at any time.
 _SWAPPED = 1 << 20
-#: The share of an arm's data written while it was frozen, above which a note says so.
-_FROZEN = 0.05
+#: The share of an arm's data written while it was frozen, and its bytes per run, from which on a note says so. A disk
+#: writes fewer in some milliseconds.
+_FROZEN, _FROZEN_BYTES = 0.05, 1e6
 #: Filesystems on which the engines' copies are clones.
 _SHARES_EXTENTS = ("btrfs", "xfs")
 #: Machines that a note names at most; rounds in a row that are named by the first and the last; names of rounds.
@@ -61,6 +64,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
             found.append("; ".join(f"{fact.key}: {fact.text}" for fact in compilers) + ": they DIFFER")
     found += _filesystems(session)
     found += _loads(session)
+    found += equivalence_notes(analysis)
     found += nosync_notes(session)
     found += left_out_notes(session)
     found += footprint_notes(analysis)
@@ -150,6 +154,17 @@ def unranked_notes(analysis: Analysis) -> Iterator[str]:
             yield f"Not ranked{units.at(ranking.point)}: {', '.join(ranking.unranked)}: {why}."
 
 
+def equivalence_notes(analysis: Analysis) -> Iterator[str]:
+    """Return, for each point, why arms are not called equivalent although their intervals lie within the margin."""
+    for ranking in analysis.rankings:
+        withheld = [pair for pair in ranking.pairs if pair.withheld(ranking.margin)]
+        what = f"Not called equivalent within ±{units.asked(ranking.margin)}{units.at(ranking.point)}"
+        if visible := max((pair.visible for pair in withheld if pair.visible > 1 + ranking.margin), default=0.0):
+            yield f"{what}: even two identical arms, the control, may differ by {units.percent(visible).lstrip('+')}."
+        elif withheld:
+            yield f"{what}: {DECIDE_FROM} {'runs' if ranking.unpaired else 'rounds'} are the least for that."
+
+
 def footprint_notes(analysis: Analysis) -> Iterator[str]:
     """Return, for each point, the arms that take much more of the disk or the memory than the reference."""
     what = {
@@ -192,9 +207,16 @@ def outside_cpu_notes(analysis: Analysis) -> Iterator[str]:
 
 def fleet_notes(session: Session) -> Iterator[str]:
     """Return what the figures of a session on several machines are of."""
-    if shared := machines_of(session):
+    machines = machines_of(session)
+    if len(machines) == 1:
+        (workers,) = machines.values()
         yield (
-            f"The rounds ran on {len(shared)} machines; these figures describe those machines only. For similar "
+            f"The rounds ran on 1 machine, by the worker{'s' if len(workers) > 1 else ''} "
+            f"{listed(workers, _NAMED)}: these figures describe that machine only."
+        )
+    elif machines:
+        yield (
+            f"The rounds ran on {len(machines)} machines; these figures describe those machines only. For similar "
             f"machines: kit fleet show {session.id}"
         )
 
@@ -219,7 +241,7 @@ def written_meanwhile(analysis: Analysis) -> Iterator[str]:
         much = [
             f"{arm} {units.share(frozen.share)} ({frozen.bytes / 1e6:.0f} MB)"
             for arm, frozen in given.items()
-            if frozen.share >= _FROZEN
+            if frozen.share >= _FROZEN and frozen.bytes >= _FROZEN_BYTES
         ]
         if much:
             at = units.at(found.point)

@@ -10,7 +10,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kit.core.sanitize import printable
-from kit.model.event import Event, EventSink, PhaseStarted, RunsAdded, RunsPlanned, SampleTaken, SessionStarted, Told
+from kit.model.event import (
+    Event,
+    EventSink,
+    FactsKnown,
+    PhaseStarted,
+    RunsAdded,
+    RunsPlanned,
+    SampleTaken,
+    SessionStarted,
+    Told,
+)
+from kit.model.fact import STOPPED
 from kit.model.plan import DEFAULT_BUDGET, PlanStep
 from kit.model.sample import TRACED, Sample
 from kit.model.session import Session
@@ -133,6 +144,7 @@ class Lines(Quiet):
         super().__init__()
         self._steps = 0
         self._finished = 0
+        self._ended = False
         self._left = TimeLeft(None, False)
 
     def write(self, text: str) -> None:
@@ -144,7 +156,7 @@ class Lines(Quiet):
             case Told():
                 self.write(event.text)
             case RunsPlanned():
-                self._steps, self._finished = event.runs, 0
+                self._steps, self._finished, self._ended = event.runs, 0, False
                 self._left = TimeLeft(*_limits(self._session))
                 already = f", {event.done} done before" if event.done else ""
                 self.write(f"{event.runs} runs{already}")
@@ -153,6 +165,16 @@ class Lines(Quiet):
                 self.write(event.reason)
             case PhaseStarted():
                 self._left.running(self._machine, event.step)
+            case FactsKnown():
+                self._show_end(STOPPED.text(event.facts))
+
+    def _show_end(self, reason: str) -> None:
+        """Say once why the measurement ended, and after how many of the planned runs. Several machines have no common
+        end."""
+        if reason and self._finished and not self._ended and not self._machine:
+            self._ended = True
+            planned = f" of {self._steps} planned" if self._finished < self._steps else ""
+            self.write(f"measurement ended after {self._finished}{planned} runs: {reason}")
 
     def _show_run(self, sample: Sample) -> None:
         self._finished += 1
@@ -262,10 +284,10 @@ def so_far(session: Session | None, width: int) -> str:
     from kit.report.text.ranking import caption, table
     from kit.report.text.summary import rounds
 
-    rankings, found = rank_so_far(session)
+    rankings = rank_so_far(session)
     if not rankings:
         return ""
-    text = table(rankings[-1], found, min(width, COLUMNS), most=ROWS)
+    text = table(rankings[-1], min(width, COLUMNS), most=ROWS)
     head = f"Ranking after {rounds(session)}{_undecided(rankings)}; {caption(rankings[-1])}"
     return f"\n{wrap(head, min(width, COLUMNS))}\n{text}"
 

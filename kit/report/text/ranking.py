@@ -14,18 +14,17 @@ from kit.analysis.session.ranking import (
     INCONCLUSIVE,
     MORE_IS_BETTER,
     REAL,
+    REFERENCE,
     SLOWER,
     Ranking,
     RankRow,
 )
-from kit.model.arm import PLAIN, known_arm
+from kit.model.arm import known_arm
 from kit.model.metric import described
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.table import render_table
 from kit.report.text.advice import difference, is_time, margin, relation, size
-
-Index = dict[tuple[str, str], Comparison]  # by arm and point
 
 _MEASURES = {DURABLE: "time until the data are on disk", REAL: "real time of the whole run"}
 
@@ -36,16 +35,17 @@ def caption(ranking: Ranking) -> str:
     return "; ".join([what, *_qualities(ranking), "simultaneous 95 % intervals"])
 
 
-def legend(ranking: Ranking) -> str:
-    """Return the caption in sentences, for below the table."""
+def legend(ranking: Ranking) -> Iterator[str]:
+    """Yield the caption in sentences, for below the table; what groups are apart, as a full screen lacks a line."""
     qualities = "".join(f"; {text}" for text in _qualities(ranking))
     what = (
         f"Time is {measure_of(ranking.metric)}" if is_time(ranking) else f"The figures are {measure_of(ranking.metric)}"
     )
-    groups = " Arms in one group do not differ significantly." if len({row.group for row in ranking.picks}) > 1 else ""
     known = any(pair.low_all is not None for pair in ranking.pairs)
     intervals = " Intervals are simultaneous, 95 %." if known else ""
-    return f"{what.replace('is time', 'is', 1)}{qualities}.{intervals}{groups}"
+    yield f"{what.replace('is time', 'is', 1)}{qualities}.{intervals}"
+    if len({row.group for row in ranking.picks}) > 1:
+        yield "Arms in one group do not differ significantly."
 
 
 def measure_of(metric: str) -> str:
@@ -64,13 +64,7 @@ def _qualities(ranking: Ranking) -> Iterator[str]:
         yield f"adjusted for {ranking.covariate}"
 
 
-def table(
-    ranking: Ranking,
-    comparisons: Sequence[Comparison],
-    width: int | None,
-    tablefmt: str = "simple",
-    most: int | None = None,
-) -> str:
+def table(ranking: Ranking, width: int | None, tablefmt: str = "simple", most: int | None = None) -> str:
     """Return a row for each arm from the best to the worst.
 
     ``width``: columns of text; where that is too few, the table leaves out columns. ``most``: rows, without the worst
@@ -79,8 +73,8 @@ def table(
     listed = list(ranking.rows)
     while most is not None and len(listed) > most:  # what all are compared with stays
         listed.remove(next(row for row in reversed(listed) if row.against is not None))
-    rows = cells(ranking, comparisons, listed)
-    empty = {i for i in (_BARE, _VERDICT) if not any(row[i] for row in rows)}
+    rows = cells(ranking, listed)
+    empty = set[int]() if _over_bare(ranking) else {_BARE}
     for left_out in (set[int](), {_BARE}, {_BARE, _GROUP}, {_BARE, _GROUP, _VERDICT}):
         shown = [i for i in range(len(headers)) if i not in left_out | empty]
         made = render_table([[row[i] for i in shown] for row in rows], [headers[i] for i in shown], tablefmt)
@@ -98,10 +92,10 @@ def headings(ranking: Ranking) -> list[str]:
     return ["group", "arm", _unit(ranking), f"vs {ranking.reference}", "vs bare, same FS", "verdict"]
 
 
-def cells(ranking: Ranking, comparisons: Sequence[Comparison], rows: Sequence[RankRow]) -> list[list[str]]:
-    """Return of each row a cell for each of the headings. ``comparisons``: the session's."""
-    index = _over_bare(ranking, comparisons)
-    return [_cells(row, ranking, index) for row in rows]
+def cells(ranking: Ranking, rows: Sequence[RankRow]) -> list[list[str]]:
+    """Return of each row a cell for each of the headings."""
+    over = _over_bare(ranking)
+    return [_cells(row, ranking, over) for row in rows]
 
 
 def _unit(ranking: Ranking) -> str:
@@ -110,35 +104,29 @@ def _unit(ranking: Ranking) -> str:
     return f"{ranking.metric}, {ranking.unit}" if ranking.unit and ranking.unit != "s" else ranking.metric
 
 
-def _over_bare(ranking: Ranking, comparisons: Sequence[Comparison]) -> Index:
-    """Return what the session's comparisons say of the same metric: each arm over its own baseline. A label is no
-    arm on a filesystem."""
-    if ranking.labelled:
-        return {}
-    return {
-        (item.arm, item.point): item
-        for item in comparisons
-        if (item.metric, item.phase, item.point) == (ranking.metric, ranking.phase, ranking.point)
-        and item.baseline.startswith(PLAIN)
-        and item.baseline != ranking.reference  # which has a column of its own
-        and not item.control
-    }
+def _over_bare(ranking: Ranking) -> dict[str, Comparison]:
+    """Return what each arm costs over its own baseline, unless that has a column of its own."""
+    return {item.arm: item for item in ranking.costs if item.baseline != ranking.reference}
 
 
-def _cells(row: RankRow, ranking: Ranking, index: Index) -> list[str]:
+def _cells(row: RankRow, ranking: Ranking, costs: dict[str, Comparison]) -> list[str]:
     value = units.seconds(row.typical) if ranking.unit == "s" else units.number(row.typical)
-    against = "reference" if row.against is None else difference(row.against)
-    over = index.get((row.arm, ranking.point))
-    cost = percent_interval(over.ratio, over.low_all, over.high_all) if over else ""
-    return [row.group, row.arm, value, against, cost, _verdict(row, ranking)]
+    against = REFERENCE if row.against is None else difference(row.against)
+    over = costs.get(row.arm)
+    cost = "baseline" if row.arm in {item.baseline for item in costs.values()} else units.NOTHING
+    if over:
+        cost = percent_interval(over.ratio, over.low_all, over.high_all)
+    return [row.group or units.NOTHING, row.arm, value, against, cost, _verdict(row, ranking)]
 
 
 def _verdict(row: RankRow, ranking: Ranking) -> str:
+    if row.against is None:
+        return REFERENCE
     if not row.pick:
         made = known_arm(row.arm)
         return "rebuild" if made and made.rebuild else "baseline"
     other = {} if is_time(ranking) else {SLOWER: "worse", FASTER: "better"}
-    return other.get(row.verdict, row.verdict) if row.against else ""
+    return other.get(row.verdict, row.verdict) or units.NOTHING
 
 
 def sentences(ranking: Ranking) -> Iterator[str]:

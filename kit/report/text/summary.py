@@ -6,7 +6,7 @@ import re
 
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.timing import count_rounds, elapsed
-from kit.model.fact import CPU, RUN_ORDER, STOPPED
+from kit.model.fact import CPU, IMAGE, RUN_ORDER, STOPPED
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import INTERLEAVED, SEQUENTIAL, TRACED, Sample
 from kit.model.session import DONE, RUNNING, NotRun, Session
@@ -25,13 +25,26 @@ def head(session: Session) -> str:
 
 
 def summary(session: Session, analysis: Analysis) -> str:
-    """Return ``kernel:short, 2 cores, ext4 and btrfs: 4 interleaved rounds in 8 min 20 s; decided``."""
+    """Return ``kernel:short, 2 cores, ext4 and btrfs: 4 interleaved rounds in 8 min 20 s; decided``. Of a command also
+    the image that nobody chose."""
     cores = re.search(r"\d+ cores?", CPU.text(session.facts))
     cpus = f"CPUs {session.request.cpuset}" if session.request.cpuset else cores[0] if cores else ""
-    where = [session.title, *([cpus] if cpus else []), *([both] if (both := _filesystems(session)) else [])]
+    where = [
+        session.title,
+        *_default_image(session),
+        *([cpus] if cpus else []),
+        *([both] if (both := _filesystems(session)) else []),
+    ]
     took = elapsed(session)
     parts = [f"{', '.join(where)}: {rounds(session)}{f' in {units.duration(took)}' if took else ''}"]
     return "; ".join([*parts, *([how] if (how := ending(session, analysis)) else [])])
+
+
+def _default_image(session: Session) -> list[str]:
+    """Return ``image kernel`` for a command without --image and --rootfs."""
+    request, image = session.request, IMAGE.text(session.facts)
+    chosen = request.image or request.rootfs or not request.own_command
+    return [] if chosen or not image or image.startswith("none") else [f"image {image.split()[0]}"]
 
 
 def ending(session: Session, analysis: Analysis) -> str:

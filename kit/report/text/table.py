@@ -73,7 +73,7 @@ def _head(session: Session, analysis: Analysis, style: _Style) -> str:
     if session.guest:
         lines.append(f"{style.newline.strip()}IN A GUEST: {session.guest}")
     for ranking in analysis.rankings:
-        shown = table(ranking, analysis.comparisons, None, style.format)
+        shown = table(ranking, None, style.format)
         lines += ["", *advice(ranking, copied(session)), "", style.heading(caption(ranking)), shown]
     return "\n".join(lines)
 

@@ -18,16 +18,17 @@ from kit.filesystem.backing import DEFAULT_SIZE
 from kit.host.cgroup.cgroup import Cgroup
 from kit.model.arm import Arm
 from kit.model.estimate import after_pilot
-from kit.model.event import FactsKnown
-from kit.model.fact import COMPILER, LOAD, Fact
+from kit.model.event import EventSink, FactsKnown, SampleTaken
+from kit.model.fact import COMPILER, LOAD, STOPPED, Fact
 from kit.model.plan import Plan
+from kit.model.sample import Sample
 from kit.model.session import DONE, FAILED, NotRun, Session
 from kit.session.execute.materials import LoadMaterials, Materials, shown, workloads
 from kit.session.execute.session_loop import run_session
 from kit.session.execute.traced import traced_rounds
 from kit.session.measure.background import Load
 from kit.session.measure.context import MachineLease, RunContext
-from kit.session.measure.pilot import Pilot, pilot_runs
+from kit.session.measure.pilot import Pilot, WorkloadFailedError, pilot_runs
 from kit.session.measure.workload import Workload
 from kit.session.plan.interleave_policy import decide
 from kit.session.prepared import Prepared, SessionContext
@@ -50,7 +51,10 @@ def execute(session: Session, context: SessionContext, lease: MachineLease, mate
         spec = ProvisionSpec(lease.setting, context.host, options, image, directory, cpuset=cpuset, copies=copies)
         made = workloads(prepared.scenarios, image, folders, directory)
         pilot = partial(_pilots, context, spec, made, lease)
-        plan, facts = decide(session, prepared, context.host, pilot)
+        try:
+            plan, facts = decide(session, prepared, context.host, pilot)
+        except WorkloadFailedError as error:
+            return _failed(session, context.events, error.samples)
         session = session.with_facts(facts)
         spec = replace(spec, apart=plan.interleave is not None)
         provision = stack.enter_context(Provision(spec, beside and beside[1]))
@@ -73,6 +77,16 @@ def execute(session: Session, context: SessionContext, lease: MachineLease, mate
         return traced_rounds(session, run) if traced else session
 
 
+def _failed(session: Session, events: EventSink, samples: tuple[Sample, ...]) -> Session:
+    """Return the session with its failed pilot runs, as warm-up runs, before any arm is set up."""
+    for sample in samples:
+        events.take(SampleTaken(sample))
+    arms = " and ".join(sample.arm for sample in samples)
+    session = session.with_facts([STOPPED.fact(f"the pilot run failed on {arms}; no arm is set up")])
+    events.take(FactsKnown.of(session))
+    return replace(session, samples=(*session.samples, *samples), status=FAILED)
+
+
 def _left(plan: Plan, began: float) -> float | None:
     """Return the remaining seconds of the budget, counted from a time.monotonic()."""
     return None if plan.limit is None else plan.limit - (time.monotonic() - began)
@@ -81,11 +95,13 @@ def _left(plan: Plan, began: float) -> float | None:
 def _pilots(
     context: SessionContext, spec: ProvisionSpec, made: Mapping[str, Workload], lease: MachineLease
 ) -> list[Pilot]:
-    """Make the pilot runs, say how long the rounds take, and return the results."""
+    """Make the pilot runs, say how long the rounds take, and return the results. Raises WorkloadFailedError."""
     plan, tell = context.prepared.plan, lease.setting.tell
     tell("pilot run: how long a run takes, and whether the workload waits for a clock or a network")
     with Provision(spec) as provision:
         pilots = pilot_runs(RunContext(plan, made, provision, context.events, lease))
+    if pilots and all(pilot.failures for pilot in pilots):
+        raise WorkloadFailedError(tuple(sample for pilot in pilots for sample in pilot.failures))
     ran = [pilot for pilot in pilots if not pilot.error]
     if ran:
         seconds = fmean(pilot.seconds for pilot in ran)

@@ -11,7 +11,7 @@ from kit.core.errors import UsageError
 from kit.engines.root import given_programs
 from kit.image import Image, ImageCache, recipes
 from kit.image.image_file import find_image_file, from_image_file, has_layers
-from kit.image.oci_layout import MARKER
+from kit.image.image_name import check_image_name
 from kit.model.event import EventSink
 from kit.model.scenario import Input, Scenario
 from kit.session.execute.fetch import Fetcher, show_inputs
@@ -21,8 +21,6 @@ from kit.session.measure.context import MachineLease
 from kit.session.measure.workload import Workload
 from kit.session.prepared import Prepared, SessionContext
 
-#: The image in which ``kit compare -- COMMAND`` runs without --image and --rootfs.
-DEFAULT_IMAGE = "kernel"
 #: By number of the sweep's point; under '' if a sweep does not affect the inputs.
 Folders = Mapping[str, tuple[PreparedInput, ...]]
 
@@ -51,7 +49,7 @@ def gather(context: SessionContext, lease: MachineLease) -> Materials:
     folders = _folders(list(prepared.scenarios.values()), image, context, lease)
     if not prepared.load:
         return Materials(image, folders)
-    theirs = ImageCache(lease.paths.cache).from_recipe(prepared.load.image, tell=context.events.tell)
+    theirs = named_image(prepared.load.image, ImageCache(lease.paths.cache), context.events)
     return Materials(
         image, folders, LoadMaterials(prepared.load, theirs, _folders([prepared.load], theirs, context, lease))
     )
@@ -66,15 +64,10 @@ def equipped(lease: MachineLease, docker: str, thin_device: str) -> MachineLease
 
 def _image(prepared: Prepared, lease: MachineLease, events: EventSink) -> Image | None:
     """Return the requested image, else the scenario's own; None if every arm is the host itself."""
-    request = prepared.request
     cache = ImageCache(lease.paths.cache)
-    if request.rootfs:
-        return cache.from_directory(Path(request.rootfs))
-    if request.image:
-        return named_image(request.image, cache, events)
-    if all(arm.placement == "host" for arm in prepared.plan.arms):
-        return None
-    return cache.from_recipe(prepared.scenario.image or DEFAULT_IMAGE, tell=events.tell)
+    if prepared.request.rootfs:
+        return cache.from_directory(Path(prepared.request.rootfs))
+    return named_image(prepared.image, cache, events) if prepared.image else None
 
 
 def _folders(
@@ -139,6 +132,7 @@ def named_image(name: str, cache: ImageCache, observer: EventSink, force: bool =
     registry reference."""
     from kit.engines.pull import from_registry
 
+    check_image_name(name)
     if name in recipes():
         return cache.from_recipe(name, force, observer.tell)
     found = find_image_file(name)
@@ -149,8 +143,4 @@ def named_image(name: str, cache: ImageCache, observer: EventSink, force: bool =
         if inside:
             raise UsageError(f"{path} is a root filesystem without the image '{inside}'", f"use --image {path}")
         return cache.from_tarball(path)
-    if Path(name).is_dir() and name.startswith((".", "/")):
-        raise UsageError(f"{name} is a directory without {MARKER}", "use --rootfs for a root filesystem")
-    if name.startswith((".", "/")) or name.partition(":")[0].endswith((".tar", ".xz", ".gz", ".zst")):
-        raise UsageError(f"no image file {name}", f"use a file that exists, or a recipe: {', '.join(recipes())}")
     return from_registry(name, cache, observer.tell)

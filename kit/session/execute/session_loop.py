@@ -36,7 +36,7 @@ from kit.probe import probe_binary
 from kit.session.measure.context import MachineLease, RunContext
 from kit.session.measure.interleaved_round import run_interleaved
 from kit.session.measure.run import run_whole
-from kit.session.plan.schedule import End, Round, Schedule
+from kit.session.plan.schedule import EVERY_ARM_FAILED, GIVE_UP, End, Failing, Round, Schedule, find_failing
 from kit.session.setup.caches import drop_caches
 from kit.session.setup.cleanups import CLEANUPS, clean_machine
 from kit.session.setup.workers import one_at_a_time
@@ -153,16 +153,13 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
     schedule = Schedule(run.plan, able, DEFAULT_REFERENCE.text(session.facts))
     done = sum(sample.kind == "measured" for sample in session.samples)
     run.events.take(RunsPlanned(schedule.least(session.samples), done))
-    run.places.sync()  # pending write-back would survive the drop of caches below, and the machine would not be idle
-    drop_caches()
     warm = run.plan.cache == "warm" and not run.plan.fresh
-    if warm:
-        run.places.read_all()
+    _settle_caches(run, warm)
     watch = IdleWatch(run.events.tell)
     idle = watch.first()
     session = session.with_facts(watch.facts())
     run.events.take(FactsKnown.of(session))
-    samples = list(session.samples)
+    samples, failing = list(session.samples), find_failing(session.samples)
     if _is_measured(samples):
         return replace(session, status=DONE)
     # Other limits end no run. A test of a slowdown would take it for a failure.
@@ -183,18 +180,39 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
         watch.note_round(round_.number)
         samples += run_round(round_, run, idle, timing)
         if all(sample.status != "ok" for sample in samples):
-            run.events.tell("every arm failed: the rest of the plan is skipped")
-            return replace(session, status=FAILED, samples=tuple(samples))
+            session = replace(session.with_facts([STOPPED.fact(EVERY_ARM_FAILED)]), samples=tuple(samples))
+            return _ended(session, run, FAILED)
+        failing = _tell_failing(samples, failing, run)
     facts = [*watch.facts(), *_natures(samples), STOPPED.fact(round_.reason)]
-    return _ended(replace(session.with_facts(facts), samples=tuple(samples)), run, round_.reason)
+    if not samples:
+        text = f"nothing was measured: {round_.reason}; the budget includes set-up, but not builds or downloads"
+        run.events.tell(text)
+    session = replace(session.with_facts(facts), samples=tuple(samples))
+    return _ended(session, run, DONE if any(sample.status == "ok" for sample in samples) else FAILED)
 
 
-def _ended(session: Session, run: RunContext, reason: str) -> Session:
-    if not session.samples:
-        run.events.tell(f"nothing was measured: {reason}; the budget includes set-up, but not builds or downloads")
-    session = replace(session, status=DONE if session.samples else FAILED)
+def _settle_caches(run: RunContext, warm: bool) -> None:
+    run.places.sync()  # pending write-back would survive the drop of caches below, and the machine would not be idle
+    drop_caches()
+    if warm:
+        run.places.read_all()
+
+
+def _ended(session: Session, run: RunContext, status: str) -> Session:
     run.events.take(FactsKnown.of(session))
-    return session
+    return replace(session, status=status)
+
+
+def _tell_failing(samples: Sequence[Sample], known: Failing, run: RunContext) -> Failing:
+    """Name the arms that are run no more since the last round; return all of them."""
+    if run.plan.assigned:
+        return known
+    failing = find_failing(samples)
+    for (arm, point), error in failing.items():
+        if (arm, point) not in known:
+            at = f" at {point}" if point else ""
+            run.events.tell(f"{arm}{at} failed {GIVE_UP} times in the same way and is run no more: {error}")
+    return failing
 
 
 def _is_measured(samples: Sequence[Sample]) -> bool:

@@ -15,7 +15,7 @@ from kit.model.sample import TRACED
 from kit.model.session import Session
 from kit.session.execute.session_loop import RunTiming, run_round
 from kit.session.measure.context import RunContext
-from kit.session.plan.schedule import Round
+from kit.session.plan.schedule import Round, find_failing
 from kit.trace.calls import find_call_tracer
 from kit.trace.copy_ups import CopyUpTracer
 from kit.trace.functions import find_functions
@@ -78,6 +78,6 @@ def traced_rounds(session: Session, run: RunContext) -> Session:
 
 def _left(session: Session, round_: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
     done = {(item.round, item.arm, item.point) for item in session.samples if item.kind == TRACED}
-    not_run = {item.arm for item in session.not_run}
-    wanted = (step for step in round_ if str(step.arm) not in not_run)
+    not_run, failing = {item.arm for item in session.not_run}, find_failing(session.samples)
+    wanted = (step for step in round_ if str(step.arm) not in not_run and (str(step.arm), step.point) not in failing)
     return tuple(step for step in wanted if (step.round, str(step.arm), step.point) not in done)

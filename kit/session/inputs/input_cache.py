@@ -51,13 +51,20 @@ class InputCache:
     tell: Callable[[str], None]
     shared: bool
 
+    def has(self, item: Input, origin: object) -> bool:
+        """Return whether the cache has the input of that origin."""
+        return read_record(_Facts, _record_of(self._target(item, origin))) is not None
+
+    def _target(self, item: Input, origin: object) -> Path:
+        suffix = _SUFFIX[item.into]
+        key = hashlib.sha256(repr((origin, suffix)).encode()).hexdigest()[:16]
+        return self.cache / "inputs" / f"{item.name}-{key}{suffix}"
+
     def get(self, item: Input, origin: object, make: Callable[[Path], Path]) -> PreparedInput:
         """Return the input of that origin from the cache, or the result of ``make(scratch directory)``: a directory or
         a tarball."""
-        suffix = _SUFFIX[item.into]
-        key = hashlib.sha256(repr((origin, suffix)).encode()).hexdigest()[:16]
-        target = self.cache / "inputs" / f"{item.name}-{key}{suffix}"
-        facts = target.with_name(target.name + ".json")
+        target = self._target(item, origin)
+        facts = _record_of(target)
         known = read_record(_Facts, facts)
         if known is None:
             make_directory(target.parent)
@@ -96,6 +103,10 @@ class InputCache:
             return digest
 
         return (from_peers(item.name, take, self.tell) or "") if self.shared else ""
+
+
+def _record_of(target: Path) -> Path:
+    return target.with_name(target.name + ".json")
 
 
 def _unpacked(tarball: Path) -> Path:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from kit.core.errors import MachineError, RunError, UnavailableError, UsageError
+from kit.core.regular import open_regular
 from kit.host.command import run
-from kit.host.git import sudo_user, write_archive
+from kit.host.git import is_repository, opened, sudo_user, write_archive
 from kit.host.safe_fs import identity
 from kit.image.debian_package import extract_sources
+from kit.image.image_file import check_archive
 from kit.model.scenario import Input
 from kit.session.inputs.input_cache import InputCache, PreparedInput
 from kit.session.inputs.repack import PACKED
 
 #: Sources that give the same content on all machines.
 _REMOTE = ("deb:", "git:")
+#: Names of packages (Debian Policy, 5.6.1), perhaps with architecture and version as apt takes them, and of suites.
+_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(?::[a-z0-9-]+)?(?:=[^\s=]+)?")
+_SUITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+#: URLs of other machines, and HOST:PATH (git-fetch(1), "GIT URLS").
+_URL = re.compile(r"(?:https?|git|ssh|git\+ssh|ssh\+git|ftps?)://[^/\s]+\S*|[^/:\s]+:[^/\s]\S*|[^/:\s]+:/(?!/)\S*")
+_FORMS = "give a directory, a tarball, a file, deb:PACKAGE#SUITE or git:URL#BRANCH"
 #: A commit of a repository on this machine.
 _AT_COMMIT = re.compile(r"git:(/.+)#([0-9a-f]{40}(?:[0-9a-f]{24})?)", re.DOTALL)
 
@@ -31,6 +40,57 @@ def located(name: str) -> str:
     return str(Path(name).absolute()) if file else name
 
 
+def check_source(item: Input, cache: Path, here: bool = True) -> None:
+    """Check what can be known of an input's source without a network and without reading it whole. ``here``: this
+    machine has what the session will read; else only forms are checked. Raises UsageError, MachineError."""
+    source = located(item.source)
+    if source.startswith("deb:"):
+        package, suite = _package(source)
+        if not _PACKAGE.fullmatch(package) or ("#" in source and not _SUITE.fullmatch(suite)):
+            raise UsageError(f"source '{item.source}' is not deb:PACKAGE#SUITE", "use for example deb:bash#bookworm")
+        if here:
+            _package_version(source)
+    elif source.startswith("git:"):
+        _check_repository(item, source, cache, here)
+    elif here:
+        _check_path(Path(source), item.source)
+
+
+def _check_repository(item: Input, source: str, cache: Path, here: bool) -> None:
+    """Check a source in Git: the form of a URL, or directory and revision on this machine. Raises UsageError."""
+    url, _, branch = source.removeprefix("git:").partition("#")
+    if _URL.fullmatch(url) and not re.search(r"\s", branch):
+        return
+    if not url.startswith(("/", "file:///")) or re.search(r"\s", branch):
+        fix = "use git:URL#BRANCH, or git:DIRECTORY#BRANCH with a directory that exists"
+        raise UsageError(f"source '{item.source}' is not git:URL#BRANCH", fix)
+    at = _AT_COMMIT.fullmatch(source)
+    if not here or (at and _lookup(source, cache).has(item, _origin(item, source))):
+        return
+    if at:
+        with opened(at[1], f"source '{item.source}'") as repository:
+            repository.find_revision(at[2], "source")
+        return
+    path = Path(url)
+    if url.startswith("/") and not path.is_file() and not is_repository(path):  # a file may be a bundle
+        what = "not a Git repository" if path.is_dir() else "no such directory"
+        raise UsageError(f"source '{item.source}': {what}", _clone_elsewhere(url, branch))
+    _commit(f"{url}#{branch}")
+
+
+def _check_path(path: Path, source: str) -> None:
+    try:
+        if path.is_dir():
+            os.scandir(path).close()
+            return
+        with open_regular(path):
+            pass
+    except OSError as error:
+        raise UsageError(f"source '{source}': {(error.strerror or str(error)).lower()}", _FORMS) from None
+    if path.name.endswith(PACKED):
+        check_archive(path, _FORMS)
+
+
 def prepare_input(
     item: Input, cache: Path, tell: Callable[[str], None] = lambda text: None, timeout: float | None = None
 ) -> PreparedInput:
@@ -43,8 +103,15 @@ def prepare_input(
         tell(f"preparing {source} (once)")
         return _fetch(source, scratch, timeout)
 
-    lookup = InputCache(cache, tell, shared=source.startswith(_REMOTE))
-    return lookup.get(item, (_identify(source), item.strip, item.exclude), make)
+    return _lookup(source, cache, tell).get(item, _origin(item, source), make)
+
+
+def _lookup(source: str, cache: Path, tell: Callable[[str], None] = lambda text: None) -> InputCache:
+    return InputCache(cache, tell, shared=source.startswith(_REMOTE))
+
+
+def _origin(item: Input, source: str) -> object:
+    return (_identify(source), item.strip, item.exclude)
 
 
 def _identify(source: str) -> str:
@@ -57,8 +124,7 @@ def _identify(source: str) -> str:
         return f"{source} {_commit(source.removeprefix('git:'))}"
     path = Path(source)
     if not path.is_dir() and not path.is_file():
-        hint = "give a directory, a tarball, a file, deb:PACKAGE#SUITE or git:URL#BRANCH"
-        raise UsageError(f"unknown source '{source}'", hint)
+        raise UsageError(f"unknown source '{source}'", _FORMS)
     try:
         return f"{path.resolve()} {identity(path)}"
     except OSError as error:
@@ -69,10 +135,14 @@ def _commit(address: str) -> str:
     """Return the current commit of a repository's branch."""
     url, _, branch = address.partition("#")
     try:
-        words = ["git", "ls-remote", "--exit-code", "--", url, branch or "HEAD"]
-        return run(words, timeout=60, env={**_NO_PROMPT, **sudo_user()}).split()[0]
+        words = ["git", "ls-remote", "--", url, branch or "HEAD"]
+        listed = run(words, timeout=60, env={**_NO_PROMPT, **sudo_user()}).split()
     except RunError as error:
         raise UnavailableError(f"{url} can't be reached: {error.message}", _clone_elsewhere(url, branch)) from None
+    if not listed:
+        what = f"branch or tag '{branch}'" if branch else "commit"
+        raise UnavailableError(f"{url} has no {what}", f"use one of those that git ls-remote {url} lists")
+    return listed[0]
 
 
 _NO_PROMPT = {"GIT_TERMINAL_PROMPT": "0"}

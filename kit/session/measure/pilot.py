@@ -20,6 +20,7 @@ from kit.host.cgroup.idle_load import NOT_WATCHED
 from kit.host.cgroup.task_states import waits
 from kit.model.arm import Arm
 from kit.model.plan import PlanStep
+from kit.model.sample import Sample
 from kit.model.variant import variant_of
 from kit.session.measure.context import RunContext
 from kit.session.measure.run import Run
@@ -30,11 +31,20 @@ LONGEST_PILOT = 120.0
 _STEP = 0.005
 
 
+class WorkloadFailedError(Exception):
+    """No arm can run the workload. ``samples``: the failed pilot runs."""
+
+    def __init__(self, samples: tuple[Sample, ...]) -> None:
+        super().__init__()
+        self.samples = samples
+
+
 @dataclass(frozen=True)
 class Pilot:
     """The result of a pilot run of ``arm``. ``seconds``: its real time, without untimed steps. ``error``: why it
     failed, or ''. ``ended``: the kit ended it early, so a run takes longer. ``fails_frozen``: it failed while it was
-    frozen and thawed again and again, but not without that."""
+    frozen and thawed again and again, but not without that. ``failures``: the failed runs, if it failed on another arm
+    too or there is no other: then no arm can run the workload."""
 
     arm: str
     seconds: float
@@ -42,6 +52,7 @@ class Pilot:
     error: str = ""
     ended: bool = False
     fails_frozen: bool = False
+    failures: tuple[Sample, ...] = ()
 
 
 def pilot_runs(context: RunContext) -> list[Pilot]:
@@ -55,23 +66,41 @@ def pilot_runs(context: RunContext) -> list[Pilot]:
 
 
 def _first_run(arms: Sequence[Arm], context: RunContext) -> Pilot | None:
-    for arm in arms:
-        step = PlanStep(0, arm, context.plan.points[0])
+    for number, arm in enumerate(arms):
         try:
-            pilot = _run(step, context, frozen=True)
+            pilot, _ = _run(arm, context, frozen=True)
             if not pilot.error:
                 return pilot
-            return replace(again := _run(step, context, frozen=False), fails_frozen=not again.error)
+            again, sample = _run(arm, context, frozen=False)
         except KitError:
             continue  # the preparation of arms reports the reason
+        if not again.error:
+            return replace(again, fails_frozen=True)
+        if len(context.plan.points) > 1:  # at another point the workload may not fail
+            return again
+        return replace(again, failures=_failures(sample, arm, arms[number + 1 :], context))
     return None
 
 
-def _run(step: PlanStep, context: RunContext, frozen: bool) -> Pilot:
+def _failures(failure: Sample, arm: Arm, others: Sequence[Arm], context: RunContext) -> tuple[Sample, ...]:
+    """Return the failed runs on an arm and on another one, of another placement if possible; none if that one can run
+    the workload."""
+    different = sorted(others, key=lambda other: other.placement == arm.placement)
+    for other in (other for other in different if not other.control):
+        try:
+            pilot, sample = _run(other, context, frozen=False)
+        except KitError:
+            continue
+        return (failure, sample) if pilot.error else ()
+    return (failure,)
+
+
+def _run(arm: Arm, context: RunContext, frozen: bool) -> tuple[Pilot, Sample]:
     """Run the pilot. ``frozen``: freeze and thaw it as often as the shortest slices would. Raises KitError if the arm's
     sandbox can't be made."""
-    looks, late = _Looks(frozen), False
+    step, looks, late = PlanStep(0, arm, context.plan.points[0]), _Looks(frozen), False
     with Run(step, context) as run:
+        run.logfile.unlink(missing_ok=True)  # of an earlier pilot run
         run.make_sandbox(partial(_deadline, context))
         run.settle()
         if not run.error:
@@ -79,13 +108,14 @@ def _run(step: PlanStep, context: RunContext, frozen: bool) -> Pilot:
                 run.measure(NOT_WATCHED, looks)
             late = was_ended(run.sandbox.deadline, context.plan.timeout, time.monotonic())
     seconds = sum(phase.real or 0.0 for phase in run.phases)
-    return Pilot(
-        str(step.arm),
+    pilot = Pilot(
+        str(arm),
         max(seconds, looks.seconds) if late else seconds,
         waiting(looks.seen, looks.seconds),
         "" if late else run.error,
         late,
     )
+    return pilot, run.sample()
 
 
 def was_ended(deadline: Deadline | None, timeout: float | None, now: float) -> bool:

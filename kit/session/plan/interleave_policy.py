@@ -92,7 +92,7 @@ def decide(
         return plan, (RUN_ORDER.fact(SEQUENTIAL),)
     if plan.interleave is not None:
         return plan, _facts(plan.interleave, "as asked")
-    reason = _not_worth(plan) or why_not(prepared, host)
+    reason = not_worth(plan) or why_not(prepared, host)
     seconds = None
     if not reason:
         seconds, reason = _by_pilots(pilot())
@@ -114,7 +114,7 @@ def ordered_as(session: Session, facts: Mapping[str, str]) -> Session:
     return replace(session, facts={**mine, **{key: text for key, text in facts.items() if key in keys}})
 
 
-def _not_worth(plan: Plan) -> str:
+def not_worth(plan: Plan) -> str:
     """Return why a pilot run would be useless, or ''."""
     if len(plan.arms) < 2:
         return "one arm alone cannot be interleaved"

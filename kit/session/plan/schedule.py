@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.analysis.runs.compare import Comparison, compare
@@ -12,12 +12,17 @@ from kit.analysis.session.ladder import rungs
 from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.session.slowdown import UNDECIDED, judge_slowdown
 from kit.model.plan import MOST_ROUNDS, SHARED_ROUNDS, Plan, PlanStep, SlowdownTest
-from kit.model.sample import Sample
+from kit.model.sample import TRACED, Sample
 from kit.model.session import Session
 
 #: An arm whose simultaneous interval lies above this ratio to the reference is dropped after the minimum number of
 #: rounds: its exact penalty changes no decision.
 MUCH_WORSE = 1.2
+#: Arms with their points, and why they fail.
+Failing = Mapping[tuple[str, str], str]
+#: Runs of an arm that all fail in the same way before it is run no more: its first ones, a warm-up included.
+GIVE_UP = 2
+EVERY_ARM_FAILED = "every arm failed"
 
 
 @dataclass(frozen=True)
@@ -51,12 +56,13 @@ class Schedule:
         self._warm = plan.cache == "warm" and plan.interleave is None
         self._pending: Round | End | None = None
         self._repeats: list[Round] | None = None
+        self._failing: Failing = {}  # the arms, at their points, that are run no more
         self._relations: dict[str, set[str]] = {}
         self._asked: tuple[float, int] | None = None  # seconds that were left, and runs of the round given then
 
     def least(self, samples: Sequence[Sample]) -> int:
         """Return the number of runs that are certain to come: the rest of the fixed rounds, and their warm-ups."""
-        done = _done(samples)
+        done, self._failing = _done(samples), self._find_failing(samples)
         numbers = self._plan.assigned or range(1, self._plan.rounds + 1)
         steps = [step for number in numbers for step in self._mine(self._plan.round(number))]
         left = sum((step.round, str(step.arm), step.point) not in done for step in steps)
@@ -105,6 +111,7 @@ class Schedule:
         while True:
             number = self._number + 1
             earlier = [item for item in samples if item.round < number and item.rerun_of is None]
+            self._failing = self._find_failing(earlier)
             active, reason = self._active(number, earlier)
             if not active:
                 return End(reason)
@@ -116,13 +123,24 @@ class Schedule:
             if rest:
                 return Round(number, self._whole(steps, rest), reason)
 
+    def _find_failing(self, samples: Sequence[Sample]) -> Failing:
+        """Return the arms that are run no more. A round that machines share is complete or missing: it has all arms."""
+        return {} if self._plan.assigned else find_failing(samples)
+
+    @property
+    def _running(self) -> frozenset[str]:
+        """Return the arms that can run here, without those that fail at every point."""
+        return frozenset(arm for arm in self._able if any((arm, at) not in self._failing for at in self._plan.points))
+
     def _active(self, number: int, earlier: Sequence[Sample]) -> tuple[frozenset[str], str]:
         """Return the arms of this round and the reason; no arms: the reason for the end."""
         plan = self._plan
         if plan.test and (reason := self._why_untestable(earlier)):
             return frozenset(), reason
+        if not self._running:
+            return frozenset(), EVERY_ARM_FAILED
         if number <= plan.rounds:
-            return self._able, ""
+            return self._running, ""
         if not plan.open_ended:
             return frozenset(), f"{plan.rounds} round{'s' if plan.rounds > 1 else ''}, as planned"
         if number > MOST_ROUNDS:
@@ -132,7 +150,7 @@ class Schedule:
         if plan.until_decided:
             return self._until_decided(number, earlier)
         if plan.precision is None:
-            return self._able, "the budget lasts"
+            return self._running, "the budget lasts"
         # An interval that has just become narrow is so partly by luck, and covers the truth less often than stated. A
         # decision without the latest round dilutes that luck (Hall 1981 continues after stopping for the same reason).
         runs = Runs(item for item in earlier if item.round < number - 1)
@@ -160,23 +178,24 @@ class Schedule:
         found = {arm: judge_slowdown(earlier, arm, base, test).verdict for arm, base in self._plan.baselines}
         undecided = sorted(arm for arm, verdict in found.items() if verdict == UNDECIDED)
         if undecided:
-            return self._able, f"round {number}: {', '.join(undecided)} undecided"
+            return self._running, f"round {number}: {', '.join(undecided)} undecided"
         said = ", ".join(f"{arm} is {verdict}" for arm, verdict in found.items())
         return frozenset(), f"decided after {number - 1} rounds: {said}"
 
     def _until_decided(self, number: int, earlier: Sequence[Sample]) -> tuple[frozenset[str], str]:
         """Return the same as ``_active``, for a session that ends when each arm has a verdict."""
         plan, rounds = self._plan, len({item.round for item in earlier if item.kind == "measured"})
-        arms = [str(arm) for arm in plan.arms if str(arm) in self._able]
+        arms = [str(arm) for arm in plan.arms if str(arm) in self._running]
         rankings = rank(
-            Runs(earlier), arms, margin=plan.margin, rounds=rounds, default_reference=self._default_reference
-        )
+            Runs(earlier), arms, margin=plan.margin, rounds=rounds, default_reference=self._default_reference,
+            baselines=plan.baselines,
+        )  # fmt: skip
         if not any(item.verdict for found in rankings for item in found.rows if item.against):
-            if len([arm for arm in plan.arms if not arm.control and str(arm) in self._able]) < 2:
+            if len([arm for arm in plan.arms if not arm.control and str(arm) in self._running]) < 2:
                 return frozenset(), f"{rounds} rounds: one arm, nothing to compare it with"
             if rounds >= SHARED_ROUNDS:
                 return frozenset(), f"{rounds} rounds: no two arms have two rounds in common"
-            return self._able, f"round {number}: no two arms have two rounds in common yet"
+            return self._running, f"round {number}: no two arms have two rounds in common yet"
         undecided = {row.arm for found in rankings for row in found.undecided}
         if not undecided:
             return frozenset(), _decided(rounds, rankings, plan.margin)
@@ -187,7 +206,7 @@ class Schedule:
         if dropped:
             much = f"more than {100 * (MUCH_WORSE - 1):.0f} % worse than {rankings[0].reference}"
             reason += f"; without {', '.join(sorted(dropped))}: {much}"
-        return self._able - dropped, reason
+        return self._running - dropped, reason
 
     def _related(self, name: str) -> set[str]:
         if name not in self._relations:
@@ -201,10 +220,12 @@ class Schedule:
         for name in names:
             needed |= self._related(name)
         needed |= {base for arm, base in self._plan.baselines if arm in needed}
-        return frozenset(needed & self._able)
+        return frozenset(needed & self._running)
 
     def _mine(self, steps: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
-        return tuple(step for step in steps if str(step.arm) in self._able)
+        """Return the steps of arms that can run here, without those that fail each time."""
+        able = (step for step in steps if str(step.arm) in self._able)
+        return tuple(step for step in able if (str(step.arm), step.point) not in self._failing)
 
     def _repeat(self, samples: Sequence[Sample]) -> Round | None:
         """Return a rerun of a disturbed round, or None. The rerun contains the flagged runs and the runs that they are
@@ -232,6 +253,7 @@ class Schedule:
         return tuple(rest if self._plan.interleave is None else (step for step in steps if step.point in points))
 
     def _plan_repeats(self, samples: Sequence[Sample], first: int) -> list[Round]:
+        self._failing = find_failing(samples, 1)  # a failure needs no second run because others were disturbed
         bursts = find_bursts(samples)
         nature = own_nature(samples, bursts)
         bursts = {key: why for key, why in bursts.items() if key[:2] not in nature}
@@ -247,6 +269,21 @@ class Schedule:
                 repeated = tuple(replace(step, rerun_of=round_) for step in steps)
                 planned.append(Round(number, repeated, f"rerun of round {round_}: {reasons}"))
         return planned
+
+
+def find_failing(samples: Iterable[Sample], least: int = GIVE_UP) -> Failing:
+    """Return the arms, with their points, that have failed in each of their runs, ``least`` or more and always in the
+    same way, and the first line of their error. Reruns and traced runs do not count."""
+    runs: dict[tuple[str, str], list[Sample]] = {}
+    for sample in samples:
+        if sample.rerun_of is None and sample.kind != TRACED:
+            runs.setdefault((sample.arm, sample.point), []).append(sample)
+    failing = {}
+    for where, made in runs.items():
+        errors = {sample.error.partition("\n")[0] if sample.status != "ok" else None for sample in made}
+        if len(made) >= least and len(errors) == 1 and (error := errors.pop()) is not None:
+            failing[where] = error
+    return failing
 
 
 def _left_alone(
@@ -312,7 +349,8 @@ def related(plan: Plan, name: str) -> set[str]:
 def whole_rounds(session: Session, plan: Plan) -> set[int]:
     """Return the rounds of which the session has every run."""
     able = {str(arm) for arm in plan.arms} - {item.arm for item in session.not_run}
-    wanted = {(arm, point) for arm in able for point in plan.points}
+    failing = {} if plan.assigned else find_failing(session.samples)
+    wanted = {(arm, point) for arm in able for point in plan.points} - set(failing)
     found: dict[int, set[tuple[str, str]]] = {}
     for sample in session.samples:
         if sample.kind == "measured":
