@@ -14,7 +14,7 @@ from kit.analysis.session.difference import Difference
 from kit.analysis.session.ladder import Ladder
 from kit.analysis.session.outlook import Outlook, find_outlook
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking
-from kit.analysis.session.timing import elapsed
+from kit.analysis.session.timing import count_rounds, elapsed
 from kit.model.command_line import until_decided_command
 from kit.model.fact import NO_TRACING, TOGETHER, WORKER
 from kit.model.plan import MOST_ROUNDS
@@ -161,13 +161,16 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
     hopeless = [f"{arm}{units.at(point)}" for arm, point in outlook.hopeless]
     if hopeless:
         more = f" and {len(hopeless) - _NAMED} more" if len(hopeless) > _NAMED else ""
+        what = "did" if count_rounds(session) >= MOST_ROUNDS else "would probably"
         yield (
-            f"{MOST_ROUNDS} rounds would probably not decide {', '.join(hopeless[:_NAMED])}{more}: measure with a "
-            f"--margin above {units.asked(rankings[0].margin)}, or a longer build."
+            f"{MOST_ROUNDS} rounds {what} not decide {', '.join(hopeless[:_NAMED])}{more}: measure with a --margin "
+            f"above {units.asked(rankings[0].margin)}, or a longer build."
         )
     if outlook.seconds is None:
         return
-    shown = f"equivalence{' of the others' if hopeless else ''} within ±{units.asked(rankings[0].margin)} or a difference"
+    shown = (
+        f"equivalence{' of the others' if hopeless else ''} within ±{units.asked(rankings[0].margin)} or a difference"
+    )
     yield _how_long(outlook, shown)
     most = min(outlook.seconds[2], outlook.most) / 60
     alone = bool(WORKER.text(session.facts))  # no machine of a fleet continues a session of its own
