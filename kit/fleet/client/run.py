@@ -28,8 +28,9 @@ from kit.model.machine import Member, Selection, choose, shared_machines
 from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
-from kit.session.plan.planning import plan_of, prepare, prepare_begun, the_docker, with_guest_cores
+from kit.session.plan.planning import plan_of, prepare, the_docker, with_guest_cores
 from kit.session.plan.series_order import keep_order
+from kit.session.prepared import Prepared
 from kit.session.setup.resumable import check_begun, record_begun
 from kit.session.start import new_session
 from kit.store import Outbox, Store
@@ -73,8 +74,8 @@ def run_split(request: Request, context: FleetContext) -> Session:
     request, docker = _with_arms(request, members, context)
     session = _planned(request, members[0], docker, context).with_facts(member_facts(members))
     if context.keep_order:
-        host = _host_of(members[0])
-        session = keep_order(session, prepare_begun(session, host), host, context.store)
+        prepared = _prepared(request, members[0], docker)
+        session = keep_order(session, prepared, _host_of(members[0]), context.store)
     session = session.with_facts([context.fact()])
     record_begun(context.paths.data, session, context.observer.tell)
     return _carry_split(session, members, context)
@@ -257,8 +258,11 @@ def _dockers(members: Sequence[Member]) -> str:
 
 def _planned(request: Request, member: Member, docker: Docker, context: FleetContext) -> Session:
     """Return the session as that machine would plan it. ``docker``: that of all machines."""
-    prepared = prepare(request, with_guest_cores(request, _host_of(member)), docker)
-    return new_session(prepared, context.reference)
+    return new_session(_prepared(request, member, docker), context.reference)
+
+
+def _prepared(request: Request, member: Member, docker: Docker) -> Prepared:
+    return prepare(request, with_guest_cores(request, _host_of(member)), docker)
 
 
 def _host_of(member: Member) -> Host:
