@@ -42,7 +42,7 @@ from kit.report.text.caveats import (
     way_taken,
     written_meanwhile,
 )
-from kit.report.text.ranking import caption, legend, table
+from kit.report.text.ranking import caption, group_notes, legend, table
 from kit.report.text.tasks import largest_part
 
 #: What the first screen takes at most.
@@ -302,7 +302,9 @@ def _step(name: str) -> str:
 
 def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     """Say how to read the table, and what changes that; the most important first."""
-    yield from legend(analysis.rankings[0]) if len(analysis.rankings) == 1 else ()
+    if len(analysis.rankings) == 1:  # a sweep's table has another legend, and no groups
+        yield legend(analysis.rankings[0])
+        yield from group_notes(analysis.rankings)
     yield from [*equivalence_notes(analysis)][:1]
     yield from [line for ranking in analysis.rankings for line in switch_notes(ranking)][:1]
     yield from left_out_notes(session)
