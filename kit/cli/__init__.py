@@ -26,7 +26,6 @@ SECTIONS = {
     "Measure": {
         "compare": ("kit.cli.compare:compare", "Run a build on several arms and show what each costs."),
         "nightly": ("kit.cli.nightly:nightly", "Run a file of tasks; check them against limits and history."),
-        "bisect": ("kit.cli.bisect:bisect", "Find the commit or engine version that made a build slower."),
         "scenarios": ("kit.cli.scenarios:scenarios", "List scenarios, variants and parameters."),
     },
     "Look at results": {

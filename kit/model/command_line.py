@@ -23,9 +23,8 @@ _ANEW = ("rounds", "precision", "budget", "seed")
 
 def until_decided_command(request: Request, budget: str) -> str:
     """Return the command of a new session like this request, which goes on until each arm is decided. ``budget``: as a
-    user writes it. '' if no command line says the same: filesystem profiles come from a file, bisections have their own
-    command."""
-    if request.profiles or request.test or request.suite:
+    user writes it. '' if no command line says the same: filesystem profiles come from a file."""
+    if request.profiles or request.suite:
         return ""
     words = ["kit", "compare", *([request.scenario] if request.scenario else [])]
     if request.arms:

@@ -15,7 +15,6 @@ SCRIPTS = {path.stem: path for path in (ROOT / "benchmarks").rglob("*.py")}
 
 #: What each takes, and a word of what it prints in the end.
 SIMULATED = {
-    "bisection": (("--bisections", "2", "--worlds", "equal 1 %", "--commits", "4"), "bounds: "),
     "bursts": (("--sessions", "2"), "own CPU"),
     "coverage": (
         (
