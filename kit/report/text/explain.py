@@ -101,6 +101,7 @@ def _arm(item: Comparison, place: str, steps: Ladder | None, margin: float) -> I
         return
     change = percent_interval(item.ratio, item.low_all, item.high_all)
     if item.verdict_all == NOT_DETECTED:
+        change += " of real time"  # the answer is of durable time
         if item.equivalent(margin):
             yield f"{what} is equivalent to {item.baseline} within ±{units.asked(margin)}: {change}."
         else:
