@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from kit.cli.compare_options import EPILOG, CompareCommand, compare_options
 from kit.cli.completion import complete_scenarios
 from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context
-from kit.cli.options import check_writable, say_store, the_store, wanted_files, write
+from kit.cli.options import check_writable, named_store, say_store, the_store, wanted_files, write
 from kit.cli.suite import compare_suite
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import worst
@@ -77,8 +77,8 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
             session = resume(given["resume"], paths, store, observer, start, budget)
     except KeyboardInterrupt:
         observer.close()
-        if observer.latest and observer.latest.samples:
-            _report_so_far(_kept(store, observer.latest), given["rank"], given["reference"])
+        if observer.latest:
+            _report_interrupted(observer.latest, store, given)
         raise
     finally:
         observer.close()
@@ -104,6 +104,13 @@ def _kept(store: Store, latest: Session) -> Session:
         return store.get(latest.id)
     except KitError:
         return replace(latest, status=INTERRUPTED)
+
+
+def _report_interrupted(latest: Session, store: Store, given: Mapping[str, Any]) -> None:
+    if latest.samples:
+        _report_so_far(_kept(store, latest), given["rank"], given["reference"])
+    elif latest.resume_command:
+        click.echo(f"nothing was measured yet; to run it: {latest.resume_command}{named_store()}")
 
 
 def _report_so_far(session: Session, rank: str, reference: str) -> None:
