@@ -124,16 +124,15 @@ def _report_so_far(session: Session, rank: str, reference: str) -> None:
 def report(session: Session, outputs: Mapping[str, str], rank: str = "", reference: str = "") -> None:
     """Print the answer, unless a file goes to stdout instead, and write the files, also if the reader of stdout has
     gone."""
-    from kit.analysis.fleet.split_session import answer_split
+    from kit.analysis.fleet.split_session import answer_split, machines_of
     from kit.analysis.session.analyse import analyse
-    from kit.model.fact import makers
     from kit.report import render
 
     analysis = analyse(session, rank, reference)
     try:
         if "-" not in outputs.values():
             click.echo(render("answer", session, analysis), nl=False)
-            if makers(session.facts):
+            if sum(map(len, machines_of(session).values())) > 1:  # one alone has no other figure than the session's
                 click.echo("\n" + find(FLEET, "table").render(answer_split(session)), nl=False)
             say_store()
     finally:
