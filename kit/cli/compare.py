@@ -13,7 +13,15 @@ from click.core import ParameterSource
 from kit.cli.compare_options import EPILOG, CompareCommand, compare_options
 from kit.cli.completion import complete_scenarios
 from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context
-from kit.cli.options import check_the_store, check_writable, say_store, the_store, wanted_files, write
+from kit.cli.options import (
+    check_the_store,
+    check_writable,
+    named_store,
+    say_store,
+    the_store,
+    wanted_files,
+    write,
+)
 from kit.cli.suite import compare_suite
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import worst
@@ -77,8 +85,8 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
             session = resume(given["resume"], paths, store, observer, start, budget)
     except KeyboardInterrupt:
         observer.close()
-        if observer.latest and observer.latest.samples:
-            _report_so_far(_kept(store, observer.latest), given["rank"], given["reference"])
+        if observer.latest:
+            _report_interrupted(observer.latest, store, given)
         raise
     finally:
         observer.close()
@@ -106,6 +114,13 @@ def _kept(store: Store, latest: Session) -> Session:
         return replace(latest, status=INTERRUPTED)
 
 
+def _report_interrupted(latest: Session, store: Store, given: Mapping[str, Any]) -> None:
+    if latest.samples:
+        _report_so_far(_kept(store, latest), given["rank"], given["reference"])
+    elif latest.resume_command:
+        click.echo(f"nothing was measured yet; to run it: {latest.resume_command}{named_store()}")
+
+
 def _report_so_far(session: Session, rank: str, reference: str) -> None:
     """Report an interrupted session, which may lack the ranking's metric or reference."""
     try:
@@ -117,16 +132,15 @@ def _report_so_far(session: Session, rank: str, reference: str) -> None:
 def report(session: Session, outputs: Mapping[str, str], rank: str = "", reference: str = "") -> None:
     """Print the answer, unless a file goes to stdout instead, and write the files, also if the reader of stdout has
     gone."""
-    from kit.analysis.fleet.split_session import answer_split
+    from kit.analysis.fleet.split_session import answer_split, machines_of
     from kit.analysis.session.analyse import analyse
-    from kit.model.fact import makers
     from kit.report import render
 
     analysis = analyse(session, rank, reference)
     try:
         if "-" not in outputs.values():
             click.echo(render("answer", session, analysis), nl=False)
-            if makers(session.facts):
+            if sum(map(len, machines_of(session).values())) > 1:  # one alone has no other figure than the session's
                 click.echo("\n" + find(FLEET, "table").render(answer_split(session)), nl=False)
             say_store()
     finally:

@@ -53,7 +53,7 @@ Each change has an interval (Welch's t test). Facts that differ between the sess
     help="Choose one of several baselines.",
 )
 @click.option("--ignore", "across", multiple=True, metavar="FACT", help="Continue a series although this differs: "
-              "a fact, or sources, image, scenario, probe (repeatable).  [those of its night]")  # fmt: skip
+              "a fact, or sources, image, scenario, probe (repeatable).  [its night's; '' for none]")  # fmt: skip
 @machine_option
 @click.option(
     "--last", "most", type=click.IntRange(1), default=1000, metavar="N", help="Look at the newest N sessions.  [1000]"

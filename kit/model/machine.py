@@ -189,7 +189,9 @@ def choose(members: Sequence[Member], selection: Selection, arms: Sequence[Arm])
     least = selection.count or 1
     if len(able) < least:
         shared = [f"{', '.join(names)} are workers of one machine" for names in shared_machines(willing)]
-        why = f"of {count_machines(members)} in the fleet, {count_machines(fitting)} are of that class and condition"
+        count = count_machines(members)
+        there = f"the fleet has {count} machine{'s' if count != 1 else ''}"
+        why = f"{there}, {count_machines(fitting)} of that class and condition"
         said = "; ".join([f"{least} wanted, {len(able)} can take part: {why}", *lacking, *shared])
         raise MachineError(said, "list them with kit fleet status")
     kinds = sorted({member.kind for member in able})

@@ -50,6 +50,6 @@ def test_what_no_command_line_says_is_not_printed() -> None:
 def test_a_new_field_of_a_request_is_not_forgotten() -> None:
     others = {
         "scenario", "params", "command", "arms", "mkfs", "mount", "profiles", "export", "device", "thin_device",
-        "guest_memory", "guest_cores", "load_params", "suite", "test",
+        "guest_memory", "guest_cores", "load_params", "suite", "ignore", "confirm",
     }  # fmt: skip
     assert {field.name for field in fields(Request)} == {*OPTIONS, *others}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kit.analysis.session.analyse import analyse
+from kit.cli.compare import _report_interrupted
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import find_paths
 from kit.fleet.address import Address
@@ -114,3 +115,10 @@ def test_an_error_names_it() -> None:
     with pytest.raises(RunError) as gone:
         lost._without_scheduler(0.0, RunError("the scheduler is gone"))
     assert gone.value.hint.startswith("continue with kit compare --resume x --fleet y; what was measured")
+
+
+def test_it_is_printed_where_nothing_was_measured_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = FIRST.with_facts([FLEET.fact("--fleet 127.0.0.1:1"), WORKER.fact("one")])
+    _report_interrupted(session, new_store(tmp_path / "kit.db"), {})
+    said = capsys.readouterr().out
+    assert said == f"nothing was measured yet; to run it: kit compare --resume {FIRST.id} --fleet 127.0.0.1:1\n"

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from kit.cli.compare import report
 from kit.core.paths import find_paths
 from kit.fleet.address import Address
 from kit.fleet.client import run
 from kit.fleet.client.split import SplitCourse
 from kit.model.event import Event, FactsKnown
-from kit.model.fact import machines_by_worker
+from kit.model.fact import ROUNDS_OF, machines_by_worker, stored
 from kit.model.machine import Member, Selection
 from kit.report.text.progress import Quiet
 from tests.fleet.machines import FIRST, ONE, TWO
+from tests.shared_night import PENALTIES, shared
 from tests.stores import new_store
 
 AGAIN = replace(ONE, name="again")
@@ -85,3 +87,15 @@ def test_workers_of_one_machine_are_named_before_the_session(
     context = run.FleetContext(Address("127.0.0.1", 1), Selection(), find_paths(), store, hears)
     run._tell_shared(chosen, [replace(member, together=together) for member in (ONE, AGAIN, TWO)], context)
     assert hears.said == says
+
+
+@pytest.mark.parametrize(("workers", "said"), [(1, False), (2, True)])
+def test_one_worker_alone_has_no_second_figure(workers: int, said: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """That of machines is another estimate than the session's own."""
+    session = shared()
+    names = list(PENALTIES)[:workers]
+    rounds = {name: [str(number) for number in range(1, 17) if number % workers == i] for i, name in enumerate(names)}
+    facts = {key: text for key, text in session.facts.items() if not key.startswith("rounds of ")}
+    facts |= stored(ROUNDS_OF.fact(", ".join(numbers), name) for name, numbers in rounds.items())
+    report(replace(session, facts=facts), {})
+    assert ("are the minimum to show how machines differ" in " ".join(capsys.readouterr().out.split())) == said

@@ -254,7 +254,7 @@ def test_nights_on_the_real_machine(kit: Kit, tiny: Path, tmp_path: Path, receiv
     page = (tmp_path / "out/report.html").read_text()
     assert "regression" in page and 'class="change"' in page
     url = f"sqlite:///{tmp_path}/night.db"
-    history = kit("history", "sh ./run.sh", "union:overlay", "--ignore", "sources", "--confirm", "2", "--store", url)
+    history = kit("history", "sh ./run.sh", "union:overlay", "--store", url)  # ignores and confirms as the nights do
     assert history.returncode == 0 and "▲" in history.stdout and "change point at" in history.stdout
-    several = kit("history", "sh ./run.sh", "union:overlay", "--all", "--store", url)
+    several = kit("history", "sh ./run.sh", "union:overlay", "--all", "--ignore", "", "--store", url)
     assert "2 series" in several.stdout and "input source changed" in several.stdout

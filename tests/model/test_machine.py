@@ -56,7 +56,9 @@ def test_n_machines_of_a_class() -> None:
 def test_a_machine_takes_part_by_one_worker_unless_each_has_a_lock_of_its_own() -> None:
     again = replace(SMALL, name="s3")
     assert names(Selection(kind="small"), SMALL, again, ALSO) == ["s1", "s2"]
-    with pytest.raises(MachineError, match=r"2 wanted, 1 can take part: of 1 in the fleet.*s1, s3 are workers"):
+    with pytest.raises(
+        MachineError, match=r"2 wanted, 1 can take part: the fleet has 1 machine, 1 of that.*s1, s3 are workers"
+    ):
         names(Selection(count=2), SMALL, again)
     together = [replace(item, together=True) for item in (SMALL, again)]
     assert names(Selection(alike=True), *together) == ["s1", "s3"]
