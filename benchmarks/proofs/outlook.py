@@ -3,7 +3,8 @@
     python benchmarks/proofs/outlook.py [--sessions 100] [--truths "equal;N(0, 2 %)"] [--looks 3,5,8] [--processes 2]
 
 A session has a reference and five more picks, with normal noise of 1.28 % a run: what identical runs differed by in a
-quiet session of kernel:short. It ends when each pick is decided, or with 100 rounds. After 3, 5 and 8 rounds it is
+quiet session of kernel:short. Its rounds are interleaved, and copies of the same files differ for the whole session, as
+kit.analysis.runs.paired says. It ends when each pick is decided, or with 100 rounds. After 3, 5 and 8 rounds it is
 asked what it predicts, as the first screen does, and then it goes on. The truths:
 
 - all picks are the same; three cost 4 % more than the reference and two 3 % less; their costs scatter normally by 2 %;
@@ -31,6 +32,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session import ranking
 from kit.analysis.session.outlook import SURE, find_outlook
@@ -38,7 +40,7 @@ from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.stats.estimators import RANGE, Floats
 from kit.model.default import AUTO_ROUNDS
 from kit.model.plan import DECIDE_FROM, MOST_ROUNDS
-from kit.model.sample import Phase, Sample
+from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.model.session import DONE, Request, Session
 from kit.report.text.advice import advice
 
@@ -98,12 +100,16 @@ def simulate(truth: str, looks: Sequence[int], seed: int) -> list[Prediction]:
     rng = np.random.default_rng([seed, list(WORLDS).index(truth)])
     world = WORLDS[truth]
     costs = world.costs(rng)
+    means = costs + rng.normal(0, COPIES / math.sqrt(2), len(ARMS))
+    digests = ((RUN_ORDER, INTERLEAVED),)
     samples: list[Sample] = []
     predictions: list[Prediction] = []
     for number in range(1, MOST_ROUNDS + 1):
-        times = 10 * np.exp(costs + rng.normal(0, world.noise, len(ARMS)))
+        times = 10 * np.exp(means + rng.normal(0, world.noise, len(ARMS)))
         samples += [
-            Sample(arm, number, "measured", "ok", SECONDS * number, (Phase("build", "ok", float(took)),))
+            Sample(
+                arm, number, "measured", "ok", SECONDS * number, (Phase("build", "ok", float(took)),), digests=digests
+            )
             for arm, took in zip(ARMS, times, strict=True)
         ]
         if number < DECIDE_FROM:

@@ -9,7 +9,7 @@ import pytest
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.outlook import Outlook, decided_looks, find_outlook
-from kit.analysis.session.ranking import Ranking, rank
+from kit.analysis.session.ranking import INCONCLUSIVE, Ranking, rank
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.stats import variance_pooling
 from kit.analysis.stats.estimators import mean_centre
@@ -156,6 +156,22 @@ def test_arms_that_come_to_a_verdict_are_not_called_hopeless() -> None:
         decided = {row.arm for row in _at(made, 60).judged} - {row.arm for row in _at(made, 60).undecided}
         hopeless = [outlook([item for item in made if item.round <= rounds]).hopeless for rounds in (3, 5)]
         assert decided and not decided & {arm for arms in hopeless for arm, _ in arms}
+
+
+def test_no_arm_is_equivalent_before_the_control_is() -> None:
+    """The same runs beside a control that wavers by 5 %: all arms are the same, so no round shows a difference."""
+    made = samples(4, 0.004)
+    found = rank(Runs(made), ARMS, rounds=4)[0]
+    wide = tuple(
+        replace(row, against=replace(row.against, visible=1.08), verdict=INCONCLUSIVE) if row.against else row
+        for row in found.rows
+    )
+    noisy = replace(found, rows=wide)
+    free, held = (
+        decided_looks(ranking, 60, 400, np.random.default_rng(1)).all(axis=0).mean(axis=1) for ranking in (found, noisy)
+    )
+    assert free[0] > 0.9 and held[0] < 0.1
+    assert held[1] < held[-1]
 
 
 def test_what_copies_differ_by_may_leave_nothing_to_decide() -> None:

@@ -34,6 +34,7 @@ SIMULATED = {
     "fleet": (("--workers", "3", "--rounds", "1", "--seconds", "0.2"), "above it"),
     "growth": (("--sizes", "50,100,150"), "time per sample"),
     "nightly": (("--series", "3"), "nights 40 + 3"),
+    "outlook": (("--sessions", "1", "--truths", "+4/-3 %", "--looks", "3"), "bounds: "),
     "parts": (("--sessions", "2", "--rounds", "3", "--parts", "growth"), "growth"),
     "pooling": (("--sessions", "3", "--rounds", "3", "--worlds", "equal"), "equal, 3"),
     "prediction": (("--machines", "3"), "its least"),

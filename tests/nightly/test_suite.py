@@ -88,6 +88,19 @@ def test_each_scenario_gets_a_share_and_the_rest_goes_to_the_undecided(suite: Pa
     assert [part.session.request.suite for part in parts if part.session] == [f"mine x {i}" for i in (1, 2, 3)]
 
 
+def test_what_100_rounds_may_not_decide_gets_what_the_others_leave(
+    suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setitem(NOISE, "kernel:short", 0.02)
+    monkeypatch.setitem(NOISE, "git:short", 0.06)
+    bench, job = Bench(), replace(find_suite(f"suite:{suite}"), budget=7200.0)
+    bench.broken = {"fsync:short"}
+    run_suite(job, "mine x", {}, bench.runner)
+    more = [name for name, _ in bench.log[3:]]
+    assert "kernel:short" in more and more[-1] == "git:short" and more == sorted(more, reverse=True)
+    assert bench.seconds > 6000.0
+
+
 def test_a_small_budget_is_shared_equally(suite: Path) -> None:
     bench, job = Bench(), replace(find_suite(f"suite:{suite}"), budget=480.0)
     run_suite(job, "mine x", {}, bench.runner)

@@ -168,9 +168,8 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
         )
     if outlook.seconds is None:
         return
-    shown = (
-        f"equivalence{' of the others' if hopeless else ''} within ±{units.asked(rankings[0].margin)} or a difference"
-    )
+    margin = units.asked(rankings[0].margin)
+    shown = f"equivalence{' of the others' if hopeless else ''} within ±{margin} or a difference"
     yield _how_long(outlook, shown)
     most = min(outlook.seconds[2], outlook.most) / 60
     alone = bool(WORKER.text(session.facts))  # no machine of a fleet continues a session of its own
