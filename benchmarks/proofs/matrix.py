@@ -59,7 +59,7 @@ def simulate(rounds: int, world: str, series: noise.Floats, seed: int) -> Played
     plan = make_plan(parse_arms(",".join(ARMS)), rounds, seed, "cold", control=False)
     samples = play(plan, WORLDS[world], truth, series, seed, MOST)
     looked = len({item.round for item in samples}) if rounds == AUTO_ROUNDS else 0
-    (found,) = rank(Runs(samples), ARMS, "", REFERENCE, rounds=looked)
+    (found,) = rank(Runs(samples), ARMS, "", REFERENCE, rounds=looked, baselines=plan.baselines)
     missed = []
     for row in found.rows:
         if row.against and row.pick:

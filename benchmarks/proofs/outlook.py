@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import median
 from unittest.mock import patch
 
 import numpy as np
@@ -100,10 +101,10 @@ def simulate(truth: str, looks: Sequence[int], seed: int) -> list[Prediction]:
     samples: list[Sample] = []
     predictions: list[Prediction] = []
     for number in range(1, MOST_ROUNDS + 1):
-        logs = costs + rng.normal(0, world.noise, len(ARMS))
+        times = 10 * np.exp(costs + rng.normal(0, world.noise, len(ARMS)))
         samples += [
-            Sample(arm, number, "measured", "ok", SECONDS * number, (Phase("build", "ok", 10 * math.exp(log)),))
-            for arm, log in zip(ARMS, logs.tolist(), strict=True)
+            Sample(arm, number, "measured", "ok", SECONDS * number, (Phase("build", "ok", float(took)),))
+            for arm, took in zip(ARMS, times, strict=True)
         ]
         if number < DECIDE_FROM:
             continue
@@ -116,7 +117,7 @@ def simulate(truth: str, looks: Sequence[int], seed: int) -> list[Prediction]:
         if not undecided:
             break
         if number in looks:
-            predictions.append(predict(samples, now, number, dict(zip(ARMS, costs.tolist(), strict=True))))
+            predictions.append(predict(samples, now, number, dict(zip(ARMS, map(float, costs), strict=True))))
     return predictions
 
 
@@ -161,33 +162,32 @@ def report(truth: str, rounds: int, found: Sequence[Prediction]) -> bool:
     ranges = [(item.needed, item.took) for item in found if item.needed]
     below = [took < low for (low, _, _), took in ranges]
     above = [took > high for (_, _, high), took in ranges]
+    holds = [not (one or other) for one, other in zip(below, above, strict=True)]
     hopeless = sum(len(item.hopeless) for item in found)
     false = sum(len(item.decided) for item in found)
     near = [item.apart for item in found if item.apart is not None]
-    holds = 1 - np.mean(below) - np.mean(above) if ranges else math.nan
-    ends = np.median([needed for needed, _ in ranges], axis=0) if ranges else (math.nan,) * 3
-    truly = np.median([took for _, took in ranges]) if ranges else math.nan
-    good = (
-        _often(1 - np.array(below) - np.array(above), RANGE - LESS)
-        and _often(np.arange(hopeless) >= false, SURE)
-        and _often(np.array(near), CONFIDENCE)
-    )
+    middle = [_middle([needed[i] for needed, _ in ranges]) for i in range(3)]
+    right = [True] * (hopeless - false) + [False] * false
+    good = _often(holds, RANGE - LESS) and _often(right, SURE) and _often(near, CONFIDENCE)
     print(
-        f"{truth:18} {rounds:6} {len(found):7} {_share(holds):>6} "
-        f"{_share(np.mean(below) if ranges else math.nan):>6} {_share(np.mean(above) if ranges else math.nan):>6} "
-        f"{ends[0]:6.0f} {ends[1]:8.0f} {ends[2]:6.0f} {truly:6.0f} {hopeless:9} {false:7} {len(near):9} "
-        f"{_share(np.mean(near) if near else math.nan):>8}{'' if good else '  <--'}",
+        f"{truth:18} {rounds:6} {len(found):7} {_share(holds):>6} {_share(below):>6} {_share(above):>6} {middle[0]:>6} "
+        f"{middle[1]:>8} {middle[2]:>6} {_middle([took for _, took in ranges]):>6} {hopeless:9} {false:7} "
+        f"{len(near):9} {_share(near):>8}{'' if good else '  <--'}",
         flush=True,
     )
     return good
 
 
-def _share(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.0%}"
+def _middle(rounds: Sequence[float]) -> str:
+    return f"{median(rounds):.0f}" if rounds else "–"
 
 
-def _often(held: Floats, wanted: float) -> bool:
-    return not held.size or float(held.mean()) >= wanted - 3 * (wanted * (1 - wanted) / held.size) ** 0.5
+def _share(held: Sequence[bool]) -> str:
+    return f"{sum(held) / len(held):.0%}" if held else "–"
+
+
+def _often(held: Sequence[bool], wanted: float) -> bool:
+    return not held or sum(held) / len(held) >= wanted - 3 * (wanted * (1 - wanted) / len(held)) ** 0.5
 
 
 def main() -> None:

@@ -52,7 +52,8 @@ class Tally:
 def simulate(plan: Plan, name: str, series: noise.Floats, seed: int) -> Tally:
     world = WORLDS[name]
     truth = {**TRUTH, LAST: float(np.log(2.4)) if world.last > 0.5 else 0.0}
-    return judge(rank(Runs(play(plan, world, truth, series, seed)), list(truth))[0], truth)
+    runs = Runs(play(plan, world, truth, series, seed))
+    return judge(rank(runs, list(truth), baselines=plan.baselines)[0], truth)
 
 
 def judge(found: Ranking, truth: Arms) -> Tally:

@@ -151,7 +151,8 @@ def simulate(plan: Plan, world: str, most: int, seed: int) -> Tally:
             for step, took in zip(round_.steps, times(round_.steps), strict=True)
         ]  # fmt: skip
     rounds = len({item.round for item in samples})
-    return judge(rank(Runs(samples), list(truth), margin=plan.margin, rounds=rounds)[0], truth)
+    found = rank(Runs(samples), list(truth), margin=plan.margin, rounds=rounds, baselines=plan.baselines)
+    return judge(found[0], truth)
 
 
 def _none(*given: object) -> tuple[()]:

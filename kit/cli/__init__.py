@@ -26,7 +26,6 @@ SECTIONS = {
     "Measure": {
         "compare": ("kit.cli.compare:compare", "Run a build on several arms and show what each costs."),
         "nightly": ("kit.cli.nightly:nightly", "Run a file of tasks; check them against limits and history."),
-        "bisect": ("kit.cli.bisect:bisect", "Find the commit or engine version that made a build slower."),
         "scenarios": ("kit.cli.scenarios:scenarios", "List scenarios, variants and parameters."),
     },
     "Look at results": {
@@ -122,7 +121,9 @@ def _run() -> int:
         complain(f"kit: {error}")
         code = error.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
-        complain("kit: interrupted; what was measured is kept: kit show last")
+        from kit.cli.options import named_store
+
+        complain(f"kit: interrupted; what was measured is kept: kit show last{named_store()}")
         code = exit_code.INTERRUPTED
     except click.ClickException as error:
         complain(f"kit: {usage_error(error)}")

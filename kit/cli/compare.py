@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from kit.cli.compare_options import EPILOG, CompareCommand, compare_options
 from kit.cli.completion import complete_scenarios
 from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context
-from kit.cli.options import check_the_store, check_writable, the_store, wanted_files, write
+from kit.cli.options import check_the_store, check_writable, say_store, the_store, wanted_files, write
 from kit.cli.suite import compare_suite
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import worst
@@ -128,6 +128,7 @@ def report(session: Session, outputs: Mapping[str, str], rank: str = "", referen
             click.echo(render("answer", session, analysis), nl=False)
             if makers(session.facts):
                 click.echo("\n" + find(FLEET, "table").render(answer_split(session)), nl=False)
+            say_store()
     finally:
         for name, path in sorted(outputs.items(), key=lambda item: item[1] == "-"):
             write(path, render(name, session, analysis))

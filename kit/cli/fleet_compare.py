@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kit.cli.options import Command, fleet_tls_option
+from kit.cli.options import Command, fleet_tls_option, say_store
 from kit.core.errors import UsageError
 from kit.core.listing import listed
 from kit.report.renderer import FLEET, find
@@ -110,5 +110,6 @@ def _report_each(found: Sequence[Session]) -> None:
     answer = replace(answer, title=found[0].title, left_out=(*answer.left_out, *left))
     click.echo(find(FLEET, "table").render(answer), nl=False)
     click.echo(f"each by itself: kit show {found[0].id}")
+    say_store()
     if len(found) > 1:
         click.echo(f"the others: {listed([session.id for session in found[1:]], _NAMED)}")

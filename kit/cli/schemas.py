@@ -10,7 +10,6 @@ from typing import Any, Literal, TypedDict, get_type_hints
 
 import msgspec
 
-from kit.analysis.bisection.bisection import Bisection, Candidate
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut
 from kit.analysis.fleet.cost import FleetRatio
 from kit.analysis.history.change_attribution import CommonChange
@@ -144,8 +143,6 @@ DOCUMENTS: Mapping[str, Document] = {
     "history": Document("kit history --json", {"histories": _list(_HISTORY)}),
     "compare-sessions": Document("kit compare-sessions --json",
                                  {"before": _SESSION, "after": _SESSION, **_fields(SessionDiff)}),
-    "bisect": Document("kit bisect --json", _fields(
-        Bisection, first=Candidate | None, metric=str, error=float | None, rounds=int, seconds=float, earlier=int)),
     "nightly": Document("kit nightly, as nightly.json", {
         "name": str, "started": float, "result": str, "exit_code": int, "tasks": _list(_TASK)}),
     "fleet-show": Document("kit fleet show --json", _fields(FleetAnswer, arms=_list(_FLEET_ARM)), 2),

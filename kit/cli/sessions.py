@@ -12,6 +12,7 @@ from kit.cli.options import (
     machine_option,
     output_options,
     rank_options,
+    say_store,
     store_option,
     the_store,
     write_json,
@@ -101,3 +102,5 @@ def show(
     analysis = analyse(found, rank, reference)
     chosen = given[0] if given else format_
     write_rendered(chosen, output, json_file, lambda name: render(name, found, analysis))
+    if chosen == "answer" and output == "-":
+        say_store()

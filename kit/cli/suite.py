@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from kit.cli.options import check_the_store, the_store
+from kit.cli.options import check_the_store, say_store, the_store
 from kit.cli.streams import complain
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import NOT_RUN, worst
@@ -190,6 +190,7 @@ def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
     if any(part.session for part in parts):
         asked_margin = "" if margin == DEFAULT_MARGIN else f" --margin {100 * margin:g}%"
         click.echo(f"More: kit matrix{asked_margin}     Decide more: {_again(name, '1h')}")
+        say_store()
     return worst(_code(part) for part in parts)
 
 

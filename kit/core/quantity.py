@@ -118,10 +118,17 @@ def duration(text: str, option: str) -> float:
 
 
 def shown_duration(seconds: float) -> str:
-    """Return a duration as a user would write it: ``1h30m``, ``5s``; below ten seconds with the fraction."""
+    """Return a duration as all output shows it: ``0.5 s``, ``45 s``, ``8 min 20 s``, ``10 min``, ``2 h 05 min``,
+    ``90 d``."""
     if seconds < 10:
-        return f"{seconds:.2g}s"
+        return f"{seconds:.2g} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
-    return "".join(f"{value}{unit}" for value, unit in parts if value)
+    days, hours_of_day = divmod(hours, 24)
+    if days > 1:
+        return f"{days} d {hours_of_day} h" if hours_of_day else f"{days} d"
+    if hours:
+        return f"{hours} h {minutes:02d} min" if minutes else f"{hours} h"
+    if minutes:
+        return f"{minutes} min {rest:02d} s" if rest else f"{minutes} min"
+    return f"{rest} s"

@@ -17,19 +17,6 @@ from kit.core.errors import RunError, UsageError
 from kit.host.command import run
 from kit.host.safe_fs import scratch
 
-
-@dataclass(frozen=True)
-class Commit:
-    """``short``: the hash as Git abbreviates it. ``created``: the author's date, Unix time."""
-
-    id: str
-    short: str
-    parents: tuple[str, ...]
-    author: str
-    created: float
-    subject: str
-
-
 #: By these attributes in a commit, git archive leaves out files, replaces words in them, or runs a program for them.
 _WHOLE = "* -export-ignore -export-subst -filter\n"
 #: No configuration or other setting of the machine's or the user's changes what a commit contains.
@@ -62,28 +49,6 @@ class Repository:
         raise UsageError(
             f"{option} {revision}: no such revision in {self.place}", "see git branch --all, git tag and git log"
         )
-
-    def is_ancestor(self, commit: str, of: str) -> bool:
-        """Return whether one commit is part of the other's history."""
-        try:
-            return self.git("merge-base", commit, of).strip() == commit
-        except RunError:  # they have no history in common
-            return False
-
-    def first_parents(self, after: str, until: str) -> tuple[Commit, ...]:
-        """Return the commits that lead from one commit to another, oldest first, without the first; of a merge, the
-        line of its first parent alone. Raises RunError."""
-        return tuple(self._log("--first-parent", "--reverse", f"{after}..{until}"))
-
-    def one_commit(self, commit: str) -> Commit:
-        """Return what is known of a commit. Raises RunError."""
-        return next(self._log("--max-count=1", commit))
-
-    def _log(self, *words: str) -> Iterator[Commit]:
-        form = "--format=%H%x00%h%x00%P%x00%an%x00%at%x00%s"
-        for line in filter(None, self.git("log", "--no-show-signature", form, *words, "--").split("\n")):
-            commit, short, parents, author, created, subject = line.split("\0", 5)
-            yield Commit(commit, short, tuple(parents.split()), author, float(created), subject)
 
 
 @contextmanager

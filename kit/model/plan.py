@@ -32,15 +32,6 @@ MOST_ROUNDS = 100
 
 
 @dataclass(frozen=True)
-class SlowdownTest:
-    """Is an arm slower than its baseline? Runs go on until it is shown to be slower, or less than ``threshold`` slower
-    (0.05 for 5 %). ``error``: probability of a wrong answer, at most."""
-
-    threshold: Amount
-    error: Amount
-
-
-@dataclass(frozen=True)
 class PlanStep:
     """One planned run. Warm-up runs are round 0; measured rounds count from 1, and so do traced ones separately.
     ``point``: values of swept parameters. ``rerun_of``: the round of which this is a rerun."""
@@ -69,7 +60,7 @@ class Plan:
     run in each round. ``assigned``: those of the rounds that are made here, all where it is empty; others are another
     machine's. ``interleave`` (seconds): the arms of a round run in time slices of that length; None: sequentially.
     ``rerun``: whether a round that something outside has hit is run again. ``cpuset``: the CPUs of all arms' programs,
-    all where it is empty. ``test``: an open number of rounds ends when it has an answer for each arm, or a run fails.
+    all where it is empty.
     """
 
     arms: tuple[Arm, ...]
@@ -88,7 +79,6 @@ class Plan:
     until_decided: bool = False
     margin: Amount = DEFAULT_MARGIN
     cpuset: tuple[Count, ...] = ()
-    test: SlowdownTest | None = None
 
     def __post_init__(self) -> None:
         for arm in self.arms:
@@ -103,8 +93,8 @@ class Plan:
     @property
     def limit(self) -> float | None:
         """Return the seconds after which no round begins; None without such a limit. A session without its own
-        ``budget`` runs its least rounds in any case; with a ``test`` it has none."""
-        return DEFAULT_BUDGET if self.budget is None and self.until_decided and not self.test else self.budget
+        ``budget`` runs its least rounds in any case."""
+        return DEFAULT_BUDGET if self.budget is None and self.until_decided else self.budget
 
     def round(self, number: int) -> tuple[PlanStep, ...]:
         """Return one round in random order, the same for the same seed on every machine and Python. Round 0 warms the
@@ -271,7 +261,6 @@ def make_plan(
     rerun: bool = True,
     margin: float = DEFAULT_MARGIN,
     cpuset: tuple[int, ...] = (),
-    test: SlowdownTest | None = None,
 ) -> Plan:
     """Return the plan. ``rounds``: AUTO_ROUNDS leaves their number open. ``control`` None: from CONTROL_FROM rounds on,
     and if their number is open. Raises UsageError."""
@@ -287,7 +276,7 @@ def make_plan(
         rounds = max(rounds, SEQUENTIAL_ROUNDS)
     every, pairs = with_baselines(arms, baseline)
     plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout, (), interleave, rerun,
-                until_decided, margin, cpuset, test)  # fmt: skip
+                until_decided, margin, cpuset)  # fmt: skip
     if control or (control is None and (rounds >= CONTROL_FROM or plan.open_ended)):
         every, pairs = with_control(every, pairs)
     return replace(plan, arms=every, baselines=pairs)

@@ -17,7 +17,7 @@ from kit.core.errors import UsageError
 from kit.model.arm import Arm, known_arm, spelled
 from kit.model.default import AUTO, AUTO_ROUNDS, DEFAULT_ENGINE
 from kit.model.fact import ACCELERATOR, FLEET, GUEST, KERNEL, RUN_ORDER, WORKER, Fact, stored
-from kit.model.plan import DEFAULT_MARGIN, Plan, SlowdownTest
+from kit.model.plan import DEFAULT_MARGIN, Plan
 from kit.model.sample import IMPORTED, TRACED, UNPAIRED, Sample
 from kit.model.variant import unvaried_name
 
@@ -79,7 +79,6 @@ class Request:
     ignore: tuple[str, ...] = ()  # conditions that may differ within the series of its history
     confirm: Count = 0  # sessions that confirm a change in it; 0: the default
     suite: str = ""  # the run of a suite that the session belongs to, and the number of its task
-    test: SlowdownTest | None = None  # a step of a bisection
 
     @property
     def until_decided(self) -> bool:

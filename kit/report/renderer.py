@@ -14,7 +14,6 @@ HISTORY = "history"  # Subject, sequence of ChangeHistory
 NIGHT = "night"  # Night
 FLEET = "fleet"  # FleetAnswer
 MATRIX = "matrix"  # Matrix
-BISECTION = "bisection"  # Bisection
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,6 @@ RENDERERS = (
     Renderer("json", MATRIX, "matrix.data:render_matrix_json", "cells and means as JSON", "json"),
     Renderer("csv", MATRIX, "matrix.data:render_matrix_csv", "a line for each cell and mean", "csv"),
     Renderer("html", MATRIX, "matrix.page:render_matrix_html", "a page that needs no network", "html"),
-    Renderer("table", BISECTION, "history.bisection:render_bisection", "a table of the steps, the answer first"),
-    Renderer("json", BISECTION, "history.bisection:render_bisection_json", "answer, candidates and steps", "json"),
 )  # fmt: skip
 
 

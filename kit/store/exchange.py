@@ -24,6 +24,8 @@ _NONE = msgspec.Raw(b"[]")
 #: session, fifty runs of a build of six thousand tasks, has two thirds of each.
 _LONGEST, _MOST_OBJECTS, _MOST_VALUES, _MOST_SAMPLES = 64 << 20, 500_000, 4_000_000, 100_000
 _FEWER = "no session of the kit's has as many: export it again"
+#: Keys that older kits wrote and nobody reads any more: consent to wipe a device, and the test of a bisection's step.
+_GONE = (("request", "wipe"), ("request", "test"), ("plan", "test"))
 T = TypeVar("T")
 
 
@@ -110,7 +112,9 @@ def _session(text: bytes, where: str) -> Session:
 def _checked(kind: type[T], text: bytes, where: str, at: str = "$") -> T:
     value = _decoded(kind, text, where, at)
     data = _decoded(dict[str, Any], text, where, at)  # also what the value leaves out is UTF-8
-    data.get("request", {}).pop("wipe", None)  # kits before 0.6 kept consent to wipe a device; nobody reads it any more
+    for part, key in _GONE:
+        if isinstance(within := data.get(part), dict):
+            within.pop(key, None)
     unknown = surplus(data, encode(value), at)
     if unknown:
         raise UsageError(f"{where}: {unknown} is unknown to this kit", "update the kit, or fix the file")

@@ -27,7 +27,7 @@ from kit.store.session_query import SessionFilter
 from kit.store.store import Store
 
 #: Why a session is no part of the matrix.
-_STEP, _VARIANTS = "a step of a bisection", "compares commands or revisions, not arms alone"
+_VARIANTS = "compares commands or revisions, not arms alone"
 #: Sessions of each scenario that are looked at, equally many of each machine; of these, sessions of one machine that
 #: are read at most; machines of a class that are pooled at most.
 _LOOKED_AT, _READ, _MACHINES = 60, 6, 40
@@ -100,8 +100,6 @@ def _choose_class(store: Store, asked: MatrixQuestion, heads: Sequence[Session],
 
 def _other_question(head: Session) -> str:
     """Return why the session is none of arms alone; '' if it is one."""
-    if head.request.test:
-        return _STEP
     return _VARIANTS if head.request.commands or head.request.revisions else ""
 
 

@@ -1,5 +1,6 @@
 """When a session of an open number of rounds may stop, and how many more rounds it needs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
-from kit.analysis.session.more_rounds import MOST, more_rounds
-from kit.analysis.session.ranking import INCONCLUSIVE, Ranking, rank
+from kit.analysis.session.outlook import Outlook, decided_looks, find_outlook
+from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.stats import variance_pooling
 from kit.analysis.stats.estimators import mean_centre
@@ -19,12 +20,12 @@ from kit.model.session import DONE, Request, Session
 ARMS = ("bare", "layer:overlay2", "layer:vfs", "layer:btrfs", "bind:overlay2", "volume:overlay2")
 
 
-def samples(rounds: int, noise: float = 0.01, seed: int = 1) -> list[Sample]:
+def samples(rounds: int, noise: float = 0.01, seed: int = 1, arms: Sequence[str] = ARMS) -> list[Sample]:
     rng = np.random.default_rng(seed)
     return [
         Sample(arm, round_, "measured", "ok", 0.0, (Phase("p", "ok", 10 * float(np.exp(rng.normal(0, noise)))),))
         for round_ in range(1, rounds + 1)
-        for arm in ARMS
+        for arm in arms
     ]
 
 
@@ -83,45 +84,88 @@ def ranked(rounds: int, noise: float, seed: int = 1) -> Ranking:
     return rank(Runs(samples(rounds, noise, seed)), ARMS, rounds=rounds)[0]
 
 
-def test_more_rounds_are_a_range_for_what_is_inconclusive() -> None:
-    found = ranked(4, 0.015)
-    assert found.undecided
-    for row in found.rows:
-        needed = more_rounds(row, found)
-        if row.verdict != INCONCLUSIVE:
-            assert needed is None
-        elif needed:
-            few, typical, many = needed
-            assert 1 <= few <= typical <= many <= MOST
-    noisy = ranked(4, 0.03)
-    longer = [needed[1] for row in noisy.undecided if (needed := more_rounds(row, noisy))]
-    quiet = [needed[1] for row in found.undecided if (needed := more_rounds(row, found))]
-    assert np.mean(longer) > np.mean(quiet)
+def rounds_needed(ranking: Ranking, share: float) -> float:
+    """Return the number of further rounds that decide all arms, in this share of futures."""
+    decided = decided_looks(ranking, 96, 400, np.random.default_rng(1)).all(axis=0)
+    return float(np.quantile(np.where(decided.any(axis=0), 1 + decided.argmax(axis=0), np.inf), share, method="lower"))
 
 
-def test_sessions_are_decided_after_about_as_many_rounds_as_were_said() -> None:
-    inside = total = 0
-    for seed in range(12):
-        early = ranked(5, 0.012, seed)
-        for row in early.undecided:
-            needed = more_rounds(row, early)
-            if needed is None:
-                continue
-            took = next(
-                (n for n in range(6, 41) if row.arm not in [item.arm for item in _at(seed, n).undecided]), 41
-            )  # fmt: skip
-            total += 1
-            inside += 5 + needed[0] / 2 <= took <= 5 + 2 * needed[2]
-    assert total > 10 and inside / total > 0.6
+def outlook(made: list[Sample], margin: float = 0.03, seconds: float = 60.0) -> Outlook:
+    timed = tuple(replace(item, started=seconds * item.round) for item in made)
+    open_ = replace(session(Request(rounds=AUTO_ROUNDS, margin=margin)), samples=timed)
+    return find_outlook(open_, analyse(open_).rankings)
 
 
-def _at(seed: int, rounds: int) -> Ranking:
-    made = [item for item in samples(40, 0.012, seed) if item.round <= rounds]
-    return rank(Runs(made), ARMS, rounds=rounds)[0]
+def test_the_outlook_of_a_noisy_session_is_longer_and_its_range_wider() -> None:
+    quiet, noisy = ranked(4, 0.012), ranked(4, 0.02)
+    assert quiet.undecided and noisy.undecided
+    few, typical, many = (rounds_needed(quiet, share) for share in (0.1, 0.5, 0.9))
+    assert 1 <= few < typical < many < 96
+    assert rounds_needed(noisy, 0.5) > 1.5 * typical
+    later = ranked(12, 0.02)
+    assert later.undecided and rounds_needed(later, 0.5) < rounds_needed(noisy, 0.5)
+
+
+def test_what_is_clear_stays_so_in_almost_all_futures() -> None:
+    slow = [at_cost(item, 0.35 if item.arm == "layer:vfs" else 0.0) for item in samples(4, 0.02)]
+    found = rank(Runs(slow), ARMS, rounds=4)[0]
+    looks = decided_looks(found, 20, 400, np.random.default_rng(1))
+    arms = [row.arm for row in found.judged]
+    assert looks.shape == (len(arms), 20, 400)
+    assert looks[arms.index("layer:vfs")].mean() > 0.98
+    assert looks[arms.index("layer:btrfs")][0].mean() < 0.5 < looks[arms.index("layer:btrfs")][-1].mean()
+
+
+def test_a_session_always_has_the_same_outlook() -> None:
+    made = samples(4, 0.012)
+    found = outlook(made)
+    assert found == outlook(made) and not found.hopeless
+    assert found.seconds and found.seconds[0] < found.seconds[1] < found.seconds[2] < found.most == 96 * 60.0
+    twice = outlook(made, seconds=120.0)
+    assert twice.seconds == tuple(2 * seconds for seconds in found.seconds)
+    assert outlook(samples(6, 0.002)) == Outlook()
+
+
+def test_the_range_of_an_outlook_holds_the_rounds_that_were_needed() -> None:
+    """Of 24 ranges of 80 %, 15 or more hold in 98 of 100 such tests. Costs are equal or scatter by 2 %."""
+    held = []
+    for seed in range(24):
+        costs = np.random.default_rng(100 + seed).normal(0, 0.02 * (seed % 2), len(ARMS))
+        made = [at_cost(item, float(costs[ARMS.index(item.arm)])) for item in samples(60, 0.012, seed, ARMS[:4])]
+        if not _at(made, 3).undecided:
+            continue
+        needed = next((n - 3 for n in range(4, 61) if not _at(made, n).undecided), np.inf)
+        predicted = outlook([item for item in made if item.round <= 3]).seconds
+        held.append(predicted is not None and predicted[0] <= 60 * needed <= predicted[2])
+    assert len(held) >= 18 and np.mean(held) > 0.6
+
+
+def at_cost(sample: Sample, cost: float) -> Sample:
+    """``cost``: as a logarithm."""
+    return replace(sample, phases=(Phase("p", "ok", (sample.phases[0].real or 0.0) * float(np.exp(cost))),))
+
+
+def _at(made: list[Sample], rounds: int) -> Ranking:
+    return rank(Runs([item for item in made if item.round <= rounds]), ARMS, rounds=rounds)[0]
+
+
+def test_arms_that_come_to_a_verdict_are_not_called_hopeless() -> None:
+    """Equal arms with a noise of 2 %. Few rounds show ratios that are near neither 1 nor the margin, by luck."""
+    for seed in range(6):
+        made = samples(60, 0.02, seed, ARMS[:4])
+        decided = {row.arm for row in _at(made, 60).judged} - {row.arm for row in _at(made, 60).undecided}
+        hopeless = [outlook([item for item in made if item.round <= rounds]).hopeless for rounds in (3, 5)]
+        assert decided and not decided & {arm for arms in hopeless for arm, _ in arms}
 
 
 def test_what_copies_differ_by_may_leave_nothing_to_decide() -> None:
-    made = [replace(item, digests=((RUN_ORDER, INTERLEAVED),)) for item in samples(4, 0.01)]
-    found = rank(Runs(made), ARMS, margin=0.01, rounds=4)[0]
-    assert found.undecided and all(more_rounds(row, found) is None or abs(row.against.ratio - 1) > 0.01
-                                   for row in found.undecided if row.against)  # fmt: skip
+    made = [replace(item, digests=((RUN_ORDER, INTERLEAVED),)) for item in samples(6, 0.002)]
+    found = outlook(made, margin=0.01)
+    undecided = [row for row in rank(Runs(made), ARMS, margin=0.01, rounds=6)[0].undecided if row.against]
+    assert undecided and {arm for arm, _ in found.hopeless} == {row.arm for row in undecided}
+    assert found.seconds is None
+
+
+def test_after_the_last_round_everything_open_is_hopeless() -> None:
+    found = outlook(samples(100, 0.06))
+    assert found.hopeless and found.seconds is None

@@ -32,7 +32,7 @@ from tests.stores import new_store
 
 ROOT = Path(__file__).parents[2]
 #: Commands whose JSON needs a machine or a fleet; tests of theirs check it.
-ELSEWHERE = {"bisect", "compare", "import", "nightly", "doctor", "fleet status"}
+ELSEWHERE = {"compare", "import", "nightly", "doctor", "fleet status"}
 #: What each other command is called with.
 WORDS = {
     "show": ("full",), "sessions": (), "history": ("mine", "layer:overlay2"), "scenarios": (), "sync": (),

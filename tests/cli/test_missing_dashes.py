@@ -18,7 +18,6 @@ from tests.command_line import Kit
         ("compare make", "kit compare -- make"),
         ("compare --rounds 1 sh -c 'a; b' --quiet", "kit compare --rounds 1 -- sh -c 'a; b' --quiet"),
         ("compare nosuch -j2", "kit compare -- nosuch -j2"),
-        ("bisect --good v1 --bad v2 --arm bare make -j8", "kit bisect --good v1 --bad v2 --arm bare -- make -j8"),
     ],
 )
 def test_the_fix_is_the_command_line_with_dashes(kit: Kit, words: str, fix: str) -> None:

@@ -20,7 +20,7 @@ from kit.fleet.service import agent
 from kit.fleet.share import Assignment, Share
 from kit.model.default_driver import Docker
 from kit.model.event import SampleTaken, SessionStarted
-from kit.model.fact import DEFAULT_REFERENCE
+from kit.model.fact import DEFAULT_REFERENCE, RUN_ORDER
 from kit.model.machine import Selection
 from kit.model.session import DONE, INTERRUPTED, Request, Session
 from kit.report.text.progress import Quiet
@@ -213,3 +213,22 @@ def test_a_split_session_that_was_not_begun_here_is_given_to_no_machine(
     with pytest.raises(UsageError, match="is not what was begun here"):
         run.resume_split(planted.id, context)
     assert [item.id for item in given] == [mine.id, mine.id]
+
+
+def test_a_nights_split_session_keeps_the_order_of_its_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = list[Session]()
+
+    def note(session: Session, *_: object) -> Session:
+        given.append(session)
+        return session
+
+    monkeypatch.setattr(run, "_carry_split", note)
+    monkeypatch.setattr(run, "_chosen", lambda request, context, plan=None: (ONE, TWO))
+    store, paths = new_store(tmp_path / "kit.db"), replace(find_paths(), data=tmp_path)
+    context = run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, store, Quiet(), keep_order=True)
+    request = Request(command=("make",), arms=("bare", "layer:overlay2"), rounds=2)
+    first = run.run_split(request, context)
+    assert not RUN_ORDER.text(first.facts)  # its first machine chooses
+    store.add(replace(first.with_facts([RUN_ORDER.fact("sequential")]), status=DONE))
+    assert RUN_ORDER.text(run.run_split(request, context).facts) == "sequential"
+    assert not RUN_ORDER.text(run.run_split(request, replace(context, keep_order=False)).facts)

@@ -70,9 +70,6 @@ def test_no_program_of_a_repositorys_configuration_runs(repository: Path, tmp_pa
     git(repository, "config", "log.showSignature", "true")
     with opened(str(repository), "--good") as view:
         commits = [view.find_revision(text, "--good") for text in ("v1", "HEAD", "main~1")]
-        assert view.is_ancestor(commits[0], commits[1])
-        assert [item.subject for item in view.first_parents(commits[0], commits[1])] == ["2", "attributes"]
-        assert view.one_commit(commits[2]).subject == "2"
     measured(repository, tmp_path / "cache")
     assert left_out(str(repository), commits[1])
     assert not marker.exists()

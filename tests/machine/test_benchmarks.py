@@ -15,7 +15,6 @@ SCRIPTS = {path.stem: path for path in (ROOT / "benchmarks").rglob("*.py")}
 
 #: What each takes, and a word of what it prints in the end.
 SIMULATED = {
-    "bisection": (("--bisections", "2", "--worlds", "equal 1 %", "--commits", "4"), "bounds: "),
     "bursts": (("--sessions", "2"), "own CPU"),
     "coverage": (
         (
@@ -30,6 +29,7 @@ SIMULATED = {
         "bounds: ",
     ),
     "matrix": (("--sessions", "4", "--scenarios", "3", "--worlds", "equal", "--rounds", "3"), "bounds: "),
+    "equivalence": (("--sessions", "2", "--worlds", "normal 1 %;two machines, 1 %", "--rounds", "2,3"), "bounds: "),
     "fleet_cost": (("--fleets", "20", "--draws", "100", "--machines", "3,5"), "bounds: "),
     "fleet": (("--workers", "3", "--rounds", "1", "--seconds", "0.2"), "above it"),
     "growth": (("--sizes", "50,100,150"), "time per sample"),

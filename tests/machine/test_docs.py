@@ -59,7 +59,6 @@ SHIMS = {
     "kit": """
         PATH=${PATH#*:}  # what the kit itself calls is the real thing
         case "$1 $*" in
-        "bisect "*) quick=--dry-run ;;
         *app.toml*|*--prepare*|*rootfs.tar*) few=1 quick="--rounds 1 --cache cold --size 3G --no-rerun -q" ;;
         "compare "*"--engine system"*) PYTHON -m kit "$@" --dry-run 2>&1 | grep -E "no running Docker|rounds"; exit ;;
         "compare "*--resume*) quick=-q ;;
@@ -321,7 +320,7 @@ THEIRS = {
     "--host-uds", "--overlay", "--userns", "--adapter", "--benchmark-json", "--export-json", "--file", "--table",
     "--unpaired", "--worlds", "--benchmark-autosave", "--benchmark", "--status-interval",
     "--preserve-env", "--privileged", "--pid", "--cgroupns", "--volume", "--input", "--from-file", "--filename",
-    "--tag", "--build-arg", "--format",
+    "--tag", "--build-arg", "--format", "--git-path", "--raw-output",
 }  # fmt: skip
 
 

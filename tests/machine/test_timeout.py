@@ -41,9 +41,9 @@ def probe(tmp_path: Path) -> Iterator[Probe]:
 
 
 def test_what_outlives_its_deadline_is_ended_with_all_descendants(probe: Probe, tmp_path: Path) -> None:
-    deadline = Deadline(time.monotonic() + 5, "timed out after 5s")  # all three have noted their numbers by then
+    deadline = Deadline(time.monotonic() + 5, "timed out after 5 s")  # all three have noted their numbers by then
     env = {"PATH": os.environ["PATH"]}
-    with (tmp_path / "log").open("wb") as output, pytest.raises(TimedOut, match="timed out after 5s"):
+    with (tmp_path / "log").open("wb") as output, pytest.raises(TimedOut, match="timed out after 5 s"):
         probe.run(["sh", "-c", BROOD], cwd=str(tmp_path), env=env, output=output, deadline=deadline)
     pids = [int(word) for word in (tmp_path / "pids").read_text().split()]
     assert len(pids) == 3
@@ -59,31 +59,31 @@ def test_what_ends_in_time_is_measured_as_ever(probe: Probe, tmp_path: Path) -> 
 
 def test_the_limit_of_a_run() -> None:
     assert run_deadline(100.0, None, None, 0.0) is None
-    own = Deadline(7300.0, "timed out after 2h, the limit set by timeout", own=True)
+    own = Deadline(7300.0, "timed out after 2 h, the limit set by timeout", own=True)
     assert run_deadline(100.0, 7200.0, None, 0.0) == own
     # What the budget leaves, where nothing is known yet of how long a run takes; then at least twice the longest.
-    budget = "timed out after 5s: the budget is over"
+    budget = "timed out after 5 s: the budget is over"
     assert run_deadline(100.0, None, 5.0, 0.0) == Deadline(105.0, budget)
     assert run_deadline(100.0, None, 5.0, 2.0) == Deadline(105.0, budget)
     later = run_deadline(100.0, None, 5.0, 30.0)
     assert (
         later
         and later.at == 160.0
-        and later.text.startswith("timed out after 1m: the budget is over, and no run so far")
+        and later.text.startswith("timed out after 1 min: the budget is over, and no run so far")
     )
     assert run_deadline(100.0, 3.0, 5.0, 30.0) == Deadline(
-        103.0, "timed out after 3s, the limit set by timeout", own=True
+        103.0, "timed out after 3 s, the limit set by timeout", own=True
     )
 
 
-def test_durations_are_shown_as_they_are_given() -> None:
+def test_durations_are_shown_with_their_units() -> None:
     assert [shown_duration(value) for value in (5, 90, 3600, 5400, 7325, 0.5)] == [
-        "5s",
-        "1m30s",
-        "1h",
-        "1h30m",
-        "2h2m5s",
-        "0.5s",
+        "5 s",
+        "1 min 30 s",
+        "1 h",
+        "1 h 30 min",
+        "2 h 02 min",
+        "0.5 s",
     ]
 
 
@@ -92,7 +92,7 @@ def test_a_run_that_hangs_is_a_failed_sample_and_the_rest_goes_on(tmp_path: Path
     plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=1, seed=3, cache="cold", timeout=5.0)
     session, store = execute(tmp_path, engine, plan, scenario("one"))
     found = {sample.arm: sample for sample in store.get("x").samples}
-    error = "one timed out after 5s, the limit set by timeout\n  | begun"
+    error = "one timed out after 5 s, the limit set by timeout\n  | begun"
     assert (found["bare"].status, found["bare"].error) == ("failed", error)
     assert found["layer:overlay2"].status == "ok" and session.status == "done"
     assert "killed" in engine.events
@@ -102,7 +102,7 @@ def test_a_hang_in_preparations_is_cut_off_too(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, hanging="prepare")
     plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold", timeout=5.0)
     session, _ = execute(tmp_path, engine, plan, scenario("one"))
-    assert "prepare timed out after 5s" in session.samples[0].error and "run one" not in engine.events
+    assert "prepare timed out after 5 s" in session.samples[0].error and "run one" not in engine.events
 
 
 def test_no_run_begins_when_the_budget_is_over(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_real_arms_are_ended_with_all_descendants(kit: Kit, tiny: Path) -> None:
     script = "(setsid sleep 4040.5 &); [ -e /.dockerenv ] || exit 0; exec sleep 4040.5"
     done = kit("compare", *words, "--timeout", "3s", "--", "sh", "-c", script, timeout=200)
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "timed out after 3s, the limit set by timeout" in done.stdout
+    assert "timed out after 3 s, the limit set by timeout" in done.stdout
     alive = [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"4040.5" in _read(path)]
     assert alive == []
 

@@ -176,6 +176,7 @@ def _part(title: str, number: int, suite: str, machine: str = "aa") -> Session:
     return replace(session, request=request, arms=arms, baselines=plan.baselines, plan=plan)
 
 
+@pytest.mark.promise("a shared store", "Suites go on from sessions alone that this user has begun here, unchanged.")
 def test_it_goes_on_with_its_last_run(suite: Path, tmp_path: Path) -> None:
     job, store, data = find_suite(f"suite:{suite}"), new_store(tmp_path / "kit.db"), tmp_path / "data"
     with pytest.raises(UsageError, match="no run of suite 'mine'"):

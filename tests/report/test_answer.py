@@ -24,7 +24,7 @@ from kit.analysis.session.ranking import (
 )
 from kit.analysis.stats.estimators import Interval
 from kit.core.errors import UsageError
-from kit.model.sample import Phase, Sample
+from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.model.session import NotRun, Request, Session, title_of
 from kit.report import render
 from kit.report.format.interval import amount_interval, percent_interval
@@ -482,6 +482,12 @@ def test_what_is_not_significant_is_not_called_equivalent() -> None:
     assert advice(replace(found, margin=0.07)) == ["Use layer:btrfs or layer:overlay2: equivalent within ±7 %."]
 
 
+def test_how_far_arms_are_apart_is_told_by_one_sided_bounds() -> None:
+    """Only one end of each interval can be nearer than the truth: the one on its side."""
+    pair = replace(differs("layer:btrfs", -2.1, 4.0), low_bound=0.948, high_bound=1.01)
+    assert advice(ranking(pair, verdicts=(INCONCLUSIVE,)))[0].endswith("; at most 5.5 % apart.")
+
+
 def timed(session: Session, seconds: float) -> Session:
     """With rounds that begin so far apart."""
     samples = tuple(replace(item, started=1e9 + seconds * item.round) for item in session.samples)
@@ -592,20 +598,55 @@ def test_an_undecided_session_says_what_would_decide_it() -> None:
 
 def test_only_an_open_session_goes_on() -> None:
     session = undecided_session()
-    fixed = " ".join(shown(replace(session, request=Request(rounds=5))).split())
-    assert "; as asked" in fixed and "Start a new session with --rounds auto" in fixed and "--resume" not in fixed
+    request = Request(command=("make", "-j2"), source="/srv/my project", arms=("bare", "layer:btrfs"), rounds=5)
+    fixed = shown(replace(session, request=request)).splitlines()
+    assert "; as asked" in fixed[0] and not [line for line in fixed if "--resume" in line]
+    (command,) = [line for line in fixed if line.startswith("kit compare ")]
+    whole = r"kit compare --arms bare,layer:btrfs --source '/srv/my project' --rounds auto --budget \d+[mh] -- make -j2"
+    assert re.fullmatch(whole, command)
+    of_file = replace(request, profiles=(("mine", "[mine]"),))
+    assert "Start a new session with --rounds auto" in " ".join(shown(replace(session, request=of_file)).split())
     stopped = shown(replace(session, status="interrupted"))
     assert f"\nkit compare --resume {session.id}\n" in stopped and "more minutes" not in stopped
     decided = shown(undecided_session(0.003))
     assert "Inconclusive" not in decided and "--resume" not in decided
 
 
-def test_where_no_number_of_rounds_decides_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kit.analysis.session.more_rounds.more_rounds", lambda row, ranking: None)
-    text = shown(undecided_session())
-    said = " ".join(text.split())
-    assert "100 rounds would probably not decide layer:btrfs: measure with a --margin above 3 %" in said
-    assert "--resume" not in said
+def open_session(costs: dict[str, float], noise: float, margin: float = 0.03, rounds: int = 5) -> Session:
+    """Interleaved rounds of 100 s: what copies differ by counts."""
+    session = timed(made({"layer:overlay2": 11.0, **costs}, rounds, noise), 100)
+    samples = tuple(replace(item, digests=((RUN_ORDER, INTERLEAVED),)) for item in session.samples)
+    return replace(session, samples=samples, request=Request(margin=margin))
+
+
+def test_where_no_number_of_rounds_decides_that_is_said() -> None:
+    """Copies differ by more than the margin: layer:btrfs, which costs the same, is never equivalent."""
+    said = " ".join(shown(open_session({"layer:btrfs": 11.0}, 0.002, margin=0.01)).split())
+    assert "100 rounds would probably not decide layer:btrfs: measure with a --margin above 1 %, or a longer" in said
+    assert "--resume" not in said and "more minutes" not in said
+
+
+def test_an_arm_that_is_said_to_stay_undecided_is_not_said_to_be_decided_soon() -> None:
+    """Two lines on, the minutes are those of the others."""
+    said = " ".join(shown(open_session({"layer:btrfs": 11.0, "layer:vfs": 11.15}, 0.006, margin=0.01)).split())
+    assert "100 rounds would probably not decide layer:btrfs: measure" in said
+    assert re.search(r"About \d+ more minutes \(80 % range .*\) would show equivalence of the others within ±1 %", said)
+
+
+def test_what_100_rounds_may_not_decide_has_no_upper_end() -> None:
+    """95 further rounds take 158 minutes."""
+    likely = " ".join(shown(open_session({"layer:btrfs": 11.0}, 0.06)).split())
+    assert re.search(r"About \d+ more minutes \(80 % range \d+ to more than 158\) would show equivalence with", likely)
+    assert "--budget 3h" in likely and "would probably not" not in likely
+    unlikely = " ".join(shown(open_session({"layer:btrfs": 12.3}, 0.07)).split())
+    assert "To show equivalence within ±3 % or a difference may take more than 158 minutes, if more rounds" in unlikely
+    assert "About" not in unlikely and "--budget 3h" in unlikely and "would probably not" not in unlikely
+
+
+def test_after_100_rounds_no_more_are_advised() -> None:
+    said = " ".join(shown(open_session({"layer:btrfs": 11.0}, 0.2, rounds=100)).split())
+    assert "100 rounds did not decide layer:btrfs: measure with a --margin above 3 %, or a longer build." in said
+    assert "--resume" not in said and "minutes would" not in said
 
 
 def test_several_commands_are_compared_with_the_first() -> None:

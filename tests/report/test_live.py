@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from kit.model.arm import parse_arm
-from kit.model.event import FactsKnown, PhaseStarted, RunsPlanned, SampleTaken, SessionStarted
+from kit.model.event import Event, FactsKnown, PhaseStarted, RunsPlanned, SampleTaken, SessionStarted
 from kit.model.plan import PlanStep
 from kit.model.session import Request, Session
 from kit.report.text import progress
@@ -96,7 +96,8 @@ def test_the_last_line_says_how_many_runs_were_made_and_why_no_more(
     lines, session = progress.Lines(), ladder_session()
     earlier = FactsKnown({"stopped": "the budget is over"}, ())  # of an earlier start, which is resumed
     lines.take(SessionStarted(replace(session, samples=())))
-    for event in (RunsPlanned(planned, 0), earlier, *map(SampleTaken, session.samples[:made])):
+    events: list[Event] = [RunsPlanned(planned, 0), earlier, *map(SampleTaken, session.samples[:made])]
+    for event in events:
         lines.take(event)
     ended = FactsKnown({"stopped": "the budget is too short for round 2"}, ())
     lines.take(ended)

@@ -12,7 +12,6 @@ import pytest
 from kit.report.page import filters
 from kit.report.renderer import (
     BETWEEN,
-    BISECTION,
     FLEET,
     HISTORY,
     MATRIX,
@@ -30,7 +29,7 @@ from tests.changed_kit import ChangedKit
 from tests.nights import ladder_session
 
 #: With how many values a renderer of each kind is called.
-GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, HISTORY: 2, NIGHT: 1, FLEET: 1, MATRIX: 1, BISECTION: 1}
+GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, HISTORY: 2, NIGHT: 1, FLEET: 1, MATRIX: 1}
 
 
 def test_each_filter_is_some_templates() -> None:

@@ -44,7 +44,7 @@ def test_a_timeout_is_of_the_time_in_which_the_arm_itself_runs(moment: Moment) -
     moment.now += 100.0
     clock.go()
     moment.now += 2.0
-    assert clock.over() == "timed out after 10s, the limit set by timeout"
+    assert clock.over() == "timed out after 10 s, the limit set by timeout"
 
 
 def test_the_budget_ends_whosever_time_it_is(moment: Moment) -> None:
@@ -54,7 +54,7 @@ def test_the_budget_ends_whosever_time_it_is(moment: Moment) -> None:
     clock.go()
     assert clock.over() == ""
     moment.now += 1.0
-    assert clock.over() == "timed out after 50s: the budget is over"
+    assert clock.over() == "timed out after 50 s: the budget is over"
 
 
 def written(size: float | None) -> Counters:

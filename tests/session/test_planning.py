@@ -11,7 +11,7 @@ from kit.core.errors import UsageError
 from kit.fleet.share import Share
 from kit.host.machine import read_host
 from kit.model.arm import parse_arms
-from kit.model.plan import Plan, SlowdownTest
+from kit.model.plan import Plan
 from kit.model.session import Request, Session
 from kit.model.sweep import join_values, split_values
 from kit.session.execute.materials import Materials
@@ -31,7 +31,6 @@ PLAN = Plan(
     parse_arms("bare,bare+control,layer:containerd/overlayfs@xfs+cpus=2"), (("bare+control", "bare"),), 7, 3,
     cache="cold", fresh=True, points=("jobs=1", "jobs=2"), precision=0.02, budget=60.0, timeout=5.0, assigned=(1, 3),
     interleave=0.5, rerun=False, until_decided=True, margin=0.05, cpuset=(0,),
-    test=SlowdownTest(0.1, 0.01),
 )  # fmt: skip
 
 

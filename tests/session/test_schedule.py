@@ -10,8 +10,7 @@ import pytest
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ranking import rank
 from kit.model.arm import parse_arms
-from kit.model.estimate import how_long
-from kit.model.plan import SEQUENTIAL_ROUNDS, Plan, PlanStep, SlowdownTest, make_plan
+from kit.model.plan import SEQUENTIAL_ROUNDS, Plan, PlanStep, make_plan
 from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.session.plan import schedule
 from kit.session.plan.schedule import End, Round, Schedule
@@ -385,48 +384,3 @@ def test_an_interleaved_round_whose_disturbance_all_arms_share_is_not_rerun() ->
 
     assert rerun(lambda step: 3.0 if step.round == 2 else 0.0) == [1, 2, 3]
     assert rerun(lambda step: 3.0 if (step.round, str(step.arm)) == (2, "layer:vfs") else 0.0) == [1, 2, 3, 4]
-
-
-TESTED = parse_arms("bare+rev=good,bare+rev=new")
-
-
-def step_plan() -> Plan:
-    """Of a step of a bisection."""
-    test = SlowdownTest(0.05, 0.01)
-    return make_plan(TESTED, 0, 1, "cold", TESTED[0], control=False, rerun=False, test=test)
-
-
-def costing(real: Real, cost: float) -> Real:
-    """The second arm's runs take longer by that factor."""
-    return lambda step: real(step) * (cost if step.arm == TESTED[1] else 1.0)
-
-
-def test_a_test_of_a_slowdown_ends_its_session_when_it_is_decided() -> None:
-    slow, same = (play(step_plan(), costing(wobble(0.02), cost)) for cost in (1.1, 1.0))
-    assert 3 <= len(slow[0]) < 20 and slow[2].reason == f"decided after {len(slow[0])} rounds: bare+rev=new is slower"
-    assert len(same[0]) < 40 and same[2].reason.endswith("bare+rev=new is not slower")
-    quiet, _, _ = play(step_plan(), wobble(0.001))
-    assert len(quiet) <= 4
-    _, _, never = play(step_plan(), wobble(0.9))
-    assert never.reason == "100 rounds: the maximum"
-
-
-def test_a_test_of_a_slowdown_ends_where_an_arm_fails_or_does_not_run() -> None:
-    plan = step_plan()
-    schedule = Schedule(plan, map(str, plan.arms))
-    first = schedule.next([])
-    assert isinstance(first, Round)
-    samples = [run(step, 10.0) for step in first.steps]
-    failed = [replace(item, status="failed") if item.arm == "bare+rev=new" else item for item in samples]
-    end = schedule.next(failed)
-    assert isinstance(end, End) and end.reason == "bare+rev=new failed in round 1"
-    lacking = Schedule(plan, ["bare+rev=good"]).next([])
-    assert isinstance(lacking, End) and lacking.reason == "bare+rev=new does not run here"
-
-
-def test_a_test_of_a_slowdown_has_no_limit_of_its_own() -> None:
-    plan = step_plan()
-    assert plan.limit is None and replace(plan, budget=60.0).limit == 60.0
-    assert how_long(plan, None, 2) == "at least 3 rounds of 2 arms; stops when each arm is decided"
-    end = Schedule(replace(plan, budget=60.0), map(str, plan.arms)).next([], left=0.0)
-    assert isinstance(end, End) and end.reason == "the budget of 1 min is spent"

@@ -12,7 +12,6 @@ from kit.analysis.session.ranking import FASTER
 from kit.core.errors import UsageError
 from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.machine_class import class_of
-from kit.model.plan import SlowdownTest
 from kit.model.session import RUNNING, Request
 from kit.report.renderer import MATRIX, find
 from kit.store import Store
@@ -150,12 +149,11 @@ def test_an_older_session_of_other_work_fills_no_row(tmp_path: Path, change: dic
     assert [(item.session, item.why) for item in found.left_out] == [(old.id, said)]
 
 
-def test_bisections_and_variants_are_no_part(store: Store) -> None:
+def test_variants_are_no_part(store: Store) -> None:
     """They ask another question: their arms do not choose the reference, and their figures fill no cell."""
     other = {"bare": 0.9, REFERENCE: 1.0, "layer:btrfs": 3.0}
     for number, change in enumerate(
         (
-            Request(test=SlowdownTest(0.05, 0.05)),
             Request(commands=(("a", "make"), ("b", "make -j4"))),
             Request(revisions=(("main", "0" * 40),)),
         ),
@@ -167,10 +165,10 @@ def test_bisections_and_variants_are_no_part(store: Store) -> None:
     assert found.reference == REFERENCE
     assert sources(store) == {"fsync-short-001", "git-short-001", "kernel-short-001"}
     assert {item.session: item.why.split()[0] for item in found.left_out} == {
-        "git-short-002": "a", "git-short-003": "compares", "git-short-004": "compares",
+        "git-short-002": "compares", "git-short-003": "compares",
     }  # fmt: skip
     store.remove(["git-short-001", "fsync-short-001", "kernel-short-001"])
-    with pytest.raises(UsageError, match="no session compares arms alone: git-short-004 compares commands"):
+    with pytest.raises(UsageError, match="no session compares arms alone: git-short-003 compares commands"):
         find_matrix(store, MatrixQuestion())
 
 

@@ -27,7 +27,7 @@ from kit.analysis.session.stopping import widening
 from kit.analysis.session.timing import count_rounds, round_seconds
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimators import Floats
-from kit.model.plan import MOST_ROUNDS
+from kit.model.plan import DECIDE_FROM, MOST_ROUNDS
 from kit.model.session import Session
 
 #: Simulated futures, and the values of all arms and rounds that limit them.
@@ -62,9 +62,10 @@ class Outlook:
 def find_outlook(session: Session, rankings: Sequence[Ranking]) -> Outlook:
     """Return what further rounds would probably decide. A session always has the same outlook."""
     each, rounds = round_seconds(session), MOST_ROUNDS - count_rounds(session)
-    judged = [row for ranking in rankings for row in _judged(ranking)]
-    if rounds < 1 or all(row.verdict != INCONCLUSIVE for row in judged):
-        return Outlook()
+    judged = [(row, ranking.point) for ranking in rankings for row in _judged(ranking)]
+    undecided = [(row.arm, point) for row, point in judged if row.verdict == INCONCLUSIVE]
+    if rounds < 1 or not undecided:
+        return Outlook(tuple(undecided))
     rng = np.random.default_rng(_SEED)
     draws = max(_LEAST_DRAWS, min(_DRAWS, _MOST_VALUES // (len(judged) * rounds)))
     hopeless: list[tuple[str, str]] = []
@@ -98,10 +99,10 @@ def decided_looks(ranking: Ranking, rounds: int, draws: int, rng: np.random.Gene
     further = np.arange(1, rounds + 1)
     if not compared:
         return np.zeros((0, rounds, draws), bool)
-    spreads = _draw_spreads(compared, draws, rng)
+    spreads, effects = _draw_truths(compared, draws, rng)
     of_arms = _split(spreads)
-    effects = _draw_effects(compared, of_arms, rng)
     noise = (rng.standard_normal((1 + len(compared), rounds, draws)) * of_arms[:, None]).cumsum(axis=1)
+    control = _draw_control(compared, ranking.margin, spreads, further, rng)
     looks = np.zeros((len(compared), rounds, draws), bool)
     for i, item in enumerate(compared):
         total = (item.n + further)[:, None]
@@ -112,22 +113,20 @@ def decided_looks(ranking: Ranking, rounds: int, draws: int, rng: np.random.Gene
             np.hypot(_errors(item, ranking.rounds, further, which) * error, item.lasting[which] * item.floor)
             for which in (0, 1)
         )
-        looks[i] = (away > significant) | (away + bounded <= math.log1p(ranking.margin))
+        equivalent = (away + bounded <= math.log1p(ranking.margin)) & (total >= DECIDE_FROM) & control
+        looks[i] = equivalent | (away > significant)
     return looks
 
 
 def _draw_spreads(compared: Sequence[Difference], draws: int, rng: np.random.Generator) -> Floats:
-    """Return arms x draws: true standard deviations of a round's ratio. All estimates rest on the same runs, so they
-    are too large or too small together."""
+    """Return arms x draws: true standard deviations of a round's ratio, whose median is the estimate. All estimates
+    rest on the same runs, so they are too large or too small together."""
     from scipy.special import chdtri
 
+    estimates = np.array([max(item.spread or 0.0, _LEAST_SPREAD) for item in compared])[:, None]
     degrees = np.array([item.degrees for item in compared], float)[:, None]
-    found: Floats = _spreads(compared) * np.sqrt(degrees / chdtri(degrees, rng.random(draws)))
+    found: Floats = estimates * np.sqrt(chdtri(degrees, 0.5) / chdtri(degrees, rng.random(draws)))
     return found
-
-
-def _spreads(compared: Sequence[Difference]) -> Floats:
-    return np.array([max(item.spread or 0.0, _LEAST_SPREAD) for item in compared])[:, None]
 
 
 def _split(spreads: Floats) -> Floats:
@@ -137,9 +136,12 @@ def _split(spreads: Floats) -> Floats:
     return np.vstack([reference, np.sqrt(spreads**2 - reference**2)])
 
 
-def _draw_effects(compared: Sequence[Difference], of_arms: Floats, rng: np.random.Generator) -> Floats:
-    """Return arms x draws: true logarithms of the ratios, by the normal hierarchical model (Gelman et al. 2013, 5.4).
-    Its members are the reference, whose value is 0 here, and the arms."""
+def _draw_truths(compared: Sequence[Difference], draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return arms x draws: true standard deviations of a round's ratio, and true logarithms of the ratios, by the
+    normal hierarchical model (Gelman et al. 2013, 5.4). Its members are the reference, whose value is 0 here, and the
+    arms."""
+    spreads = _draw_spreads(compared, draws, rng)
+    of_arms = _split(spreads)
     values = np.array([0.0, *(math.log(item.ratio) for item in compared)])[:, None]
     rounds = np.array([max(item.n for item in compared), *(item.n for item in compared)], float)[:, None]
     variances = of_arms**2 / rounds
@@ -150,15 +152,39 @@ def _draw_effects(compared: Sequence[Difference], of_arms: Floats, rng: np.rando
     squares = ((values[near][:, None] - centre) ** 2 / total).sum(axis=0)
     prior = np.log(np.gradient(_SCATTERS) / (1 + (_SCATTERS / _SCALE) ** 2))[:, None]
     chance = prior - 0.5 * (np.log(precision) + np.log(total).sum(axis=0) + squares)
-    chance = np.exp(chance - chance.max(axis=0)).cumsum(axis=0)
-    draws = np.arange(of_arms.shape[1])
-    which = (chance < rng.random(draws.size) * chance[-1]).sum(axis=0), draws
-    common = centre[which] + rng.standard_normal(draws.size) / np.sqrt(precision[which])
+    chance = np.exp(chance - chance.max()).cumsum(axis=0)
+    drawn = rng.choice(draws, draws, p=chance[-1] / chance[-1].sum())
+    spreads, variances, chance = spreads[:, drawn], variances[:, drawn], chance[:, drawn]
+    which = (chance < rng.random(draws) * chance[-1]).sum(axis=0), drawn
+    common = centre[which] + rng.standard_normal(draws) / np.sqrt(precision[which])
     scatter = _SCATTERS[which[0]] ** 2
     kept = np.where(near[:, None], scatter / (scatter + variances), 1.0)
     true = common + kept * (values - common) + np.sqrt(kept * variances) * rng.standard_normal(variances.shape)
-    found: Floats = true[1:] - true[0]
-    return found
+    return spreads, true[1:] - true[0]
+
+
+def _draw_control(
+    compared: Sequence[Difference], margin: float, spreads: Floats, further: NDArray[np.int64], rng: np.random.Generator
+) -> Looks:
+    """Return rounds x draws: whether the control bounds the margin, without which no arm is equivalent. Its noise is
+    about that of the arms. Over many rounds its copies differ by no more than the floor."""
+    item = compared[0]
+    visible = math.log(max(item.visible for item in compared))
+    if not visible:
+        return np.ones((1, 1), bool)
+    spread, known = np.median(spreads, axis=0), float(np.median([item.spread or 0.0 for item in compared]))
+    degrees = np.array([item.degrees + more for more in range(1 + further.size)], float)
+    quantiles = _quantiles(1, np.zeros_like(degrees, int), degrees, 1)[:, None]
+    lasting = float(_quantiles(1, np.array([0]), np.array([math.inf]), 1)[0]) * item.floor
+    away = max(visible - math.hypot(float(quantiles[0, 0]) * known / math.sqrt(item.n), lasting), 0.0)
+    kept = item.floor**2 / (item.floor**2 + spread**2 / item.n)
+    true = kept * away + np.sqrt(kept * spread**2 / item.n) * rng.standard_normal(spread.size)
+    noise = (rng.standard_normal((further.size, spread.size)) * spread).cumsum(axis=0)
+    total = (item.n + further)[:, None]
+    centre = (item.n * away + further[:, None] * true + noise) / total
+    bounded = np.hypot(quantiles[1:] * spread / np.sqrt(total), lasting)
+    passes: Looks = np.abs(centre) + bounded <= math.log1p(margin)
+    return passes
 
 
 def _draw_errors(item: Difference, spreads: Floats, further: NDArray[np.int64], rng: np.random.Generator) -> Floats:
@@ -178,7 +204,7 @@ def _errors(item: Difference, looks: int, further: NDArray[np.int64], which: int
     Quantiles are Student's t by Bonferroni's inequality, which after some rounds are within 3 % of the intervals' own.
     By how much today's interval deviates counts the less, the more rounds follow."""
     own = estimators.own_degrees(item.n)
-    degrees = np.array([item.degrees * estimators.own_degrees(item.n + more) / own for more in further.tolist()])
+    degrees = np.array([item.degrees * estimators.own_degrees(item.n + more) / own for more in map(int, further)])
     later = _quantiles(item.family, max(looks, item.n) + further, degrees, which)
     today = _quantiles(item.family, np.array([looks]), np.array([item.degrees]), which)
     low, high = ((item.low_all, item.high_all), (item.low_bound, item.high_bound))[which]
@@ -194,6 +220,6 @@ def _errors(item: Difference, looks: int, further: NDArray[np.int64], which: int
 def _quantiles(family: int, looks: NDArray[np.int64], degrees: Floats, which: int) -> Floats:
     from scipy.special import stdtrit
 
-    tails = np.array([(1 - estimators.CONFIDENCE) / family / widening(rounds) for rounds in looks.tolist()])
+    tails = np.array([(1 - estimators.CONFIDENCE) / family / widening(rounds) for rounds in map(int, looks)])
     found: Floats = stdtrit(degrees, 1 - tails / (1 if which else 2))
     return found

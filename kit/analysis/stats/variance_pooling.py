@@ -218,16 +218,15 @@ def _made(
 ) -> PooledEstimate:
     """Return the estimate. ``halves``: half-widths of the individual interval, of the simultaneous one and of that for
     two one-sided tests, in errors."""
-    centre = item.centre
+    centre, (alone, together, bounded) = item.centre, halves
     degrees = max(round(freedom), centre.degrees)
-    alone, together, bounded = halves
+    half = max(together, alone)
     # The error with which Student's t with whole degrees of freedom gives the individual interval.
     scale = alone / student_quantile(0.5 + CONFIDENCE / 2, degrees)
-    half = max(together, alone)
-    spread = error / quantiles.median * math.sqrt(centre.n)
     return PooledEstimate(
-        centre.estimate, error * scale, degrees, centre.n, half / scale, (half + quantiles.power / quantiles.median) / scale,
-        spread, bounded / scale, lasting_quantiles(family if item.counted else 1),
+        centre.estimate, error * scale, degrees, centre.n, half / scale,
+        (half + quantiles.power / quantiles.median) / scale, error / quantiles.median * math.sqrt(centre.n),
+        bounded / scale, lasting_quantiles(family if item.counted else 1),
     )  # fmt: skip
 
 

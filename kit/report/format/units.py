@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
+from kit.core.quantity import shown_duration
 from kit.model.metric import SECONDS
 
 NOTHING = "–"
@@ -19,8 +20,8 @@ def seconds(value: float | None) -> str:
     if value is None:
         return NOTHING
     if value >= 600:
-        minutes, rest = divmod(value, 60)
-        return f"{int(minutes)}m{rest:06.3f}s"
+        minutes, rest = divmod(round(value, 1), 60)
+        return f"{int(minutes)} min {rest:04.1f} s"
     return f"{value:.3f} s" if value < 10 else f"{value:.2f} s" if value < 100 else f"{value:.1f} s"
 
 
@@ -66,13 +67,7 @@ def moment(seconds: float, form: str = "%Y-%m-%d %H:%M") -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return ``45 s``, ``8 min 20 s``, ``10 min``, ``2 h 05 min``."""
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60:02d} min"
-    if not minutes:
-        return f"{rest} s"
-    return f"{minutes} min {rest:02d} s" if rest else f"{minutes} min"
+    return shown_duration(seconds)
 
 
 def about(seconds: float) -> str:

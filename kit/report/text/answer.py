@@ -14,7 +14,8 @@ from kit.analysis.session.difference import Difference
 from kit.analysis.session.ladder import Ladder
 from kit.analysis.session.outlook import Outlook, find_outlook
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking
-from kit.analysis.session.timing import elapsed
+from kit.analysis.session.timing import count_rounds, elapsed
+from kit.model.command_line import until_decided_command
 from kit.model.fact import NO_TRACING, TOGETHER, WORKER
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import TRACED
@@ -41,7 +42,7 @@ from kit.report.text.caveats import (
     way_taken,
     written_meanwhile,
 )
-from kit.report.text.ranking import caption, legend, table
+from kit.report.text.ranking import caption, group_notes, legend, table
 from kit.report.text.tasks import largest_part
 
 #: What the first screen takes at most.
@@ -160,20 +161,25 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
     hopeless = [f"{arm}{units.at(point)}" for arm, point in outlook.hopeless]
     if hopeless:
         more = f" and {len(hopeless) - _NAMED} more" if len(hopeless) > _NAMED else ""
+        what = "did" if count_rounds(session) >= MOST_ROUNDS else "would probably"
         yield (
-            f"{MOST_ROUNDS} rounds would probably not decide {', '.join(hopeless[:_NAMED])}{more}: measure with a "
-            f"--margin above {units.asked(rankings[0].margin)}, or a longer build."
+            f"{MOST_ROUNDS} rounds {what} not decide {', '.join(hopeless[:_NAMED])}{more}: measure with a --margin "
+            f"above {units.asked(rankings[0].margin)}, or a longer build."
         )
     if outlook.seconds is None:
         return
-    shown = f"equivalence{' of the others' if hopeless else ''} within ±{units.asked(rankings[0].margin)} or a difference"
+    shown = (
+        f"equivalence{' of the others' if hopeless else ''} within ±{units.asked(rankings[0].margin)} or a difference"
+    )
     yield _how_long(outlook, shown)
     most = min(outlook.seconds[2], outlook.most) / 60
     alone = bool(WORKER.text(session.facts))  # no machine of a fleet continues a session of its own
     if session.request.until_decided and not alone and not any(sample.kind == TRACED for sample in session.samples):
         yield f"kit compare --resume {session.id} --budget {_budget(most)}"
     else:
-        yield f"Start a new session with --rounds auto --budget {_budget(most + (elapsed(session) or 0) / 60)}"
+        budget = _budget(most + (elapsed(session) or 0) / 60)
+        command = until_decided_command(session.request, budget)
+        yield command or f"Start a new session with --rounds auto --budget {budget}"
 
 
 def _how_long(outlook: Outlook, shown: str) -> str:
@@ -296,7 +302,9 @@ def _step(name: str) -> str:
 
 def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     """Say how to read the table, and what changes that; the most important first."""
-    yield from legend(analysis.rankings[0]) if len(analysis.rankings) == 1 else ()
+    if len(analysis.rankings) == 1:  # a sweep's table has another legend, and no groups
+        yield legend(analysis.rankings[0])
+        yield from group_notes(analysis.rankings)
     yield from [*equivalence_notes(analysis)][:1]
     yield from [line for ranking in analysis.rankings for line in switch_notes(ranking)][:1]
     yield from left_out_notes(session)

@@ -194,7 +194,7 @@ def _limits(session: Session | None) -> tuple[float | None, bool]:
     if session is None:
         return None, False
     request = session.request
-    open_ended = request.until_decided and request.budget is None and not request.test
+    open_ended = request.until_decided and request.budget is None
     limit = DEFAULT_BUDGET if open_ended else request.budget
     return limit, request.until_decided or limit is not None or request.precision is not None
 

@@ -35,16 +35,20 @@ def caption(ranking: Ranking) -> str:
     return "; ".join([what, *_qualities(ranking), "simultaneous 95 % intervals"])
 
 
-def legend(ranking: Ranking) -> Iterator[str]:
-    """Yield the caption in sentences, for below the table; what groups are apart, as a full screen lacks a line."""
+def legend(ranking: Ranking) -> str:
+    """Return the caption in sentences, for below the table."""
     qualities = "".join(f"; {text}" for text in _qualities(ranking))
     what = (
         f"Time is {measure_of(ranking.metric)}" if is_time(ranking) else f"The figures are {measure_of(ranking.metric)}"
     )
     known = any(pair.low_all is not None for pair in ranking.pairs)
     intervals = " Intervals are simultaneous, 95 %." if known else ""
-    yield f"{what.replace('is time', 'is', 1)}{qualities}.{intervals}"
-    if len({row.group for row in ranking.picks}) > 1:
+    return f"{what.replace('is time', 'is', 1)}{qualities}.{intervals}"
+
+
+def group_notes(rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Return what the letters say, where they differ."""
+    if any(len({row.group for row in ranking.picks}) > 1 for ranking in rankings):
         yield "Arms in one group do not differ significantly."
 
 

@@ -6,7 +6,7 @@ import re
 
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.timing import count_rounds, elapsed
-from kit.model.fact import CPU, IMAGE, RUN_ORDER, STOPPED
+from kit.model.fact import CPU, IMAGE, RUN_ORDER
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import INTERLEAVED, SEQUENTIAL, TRACED, Sample
 from kit.model.session import DONE, RUNNING, NotRun, Session
@@ -54,8 +54,6 @@ def ending(session: Session, analysis: Analysis) -> str:
         return "" if session.status == DONE else session.status
     if session.status != DONE:
         return "not finished" if session.status == RUNNING else session.status
-    if request.test:
-        return STOPPED.text(session.facts)
     if request.precision is not None:
         reaches = [item.reach for item in whole_real(analysis.comparisons) if not item.control]
         if request.budget is None or max(reaches, default=0.0) <= request.precision:

@@ -22,7 +22,7 @@ from kit.report.text.calls import largest_group, whole_runs
 from kit.report.text.caveats import copied, notes
 from kit.report.text.figures import figures
 from kit.report.text.ladder import ladders
-from kit.report.text.ranking import caption, table
+from kit.report.text.ranking import caption, group_notes, table
 from kit.report.text.tasks import task_tables
 
 Index = dict[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
@@ -124,7 +124,8 @@ def _not_run(session: Session) -> str:
 
 def _notes(session: Session, analysis: Analysis) -> str:
     calls = (said for item in whole_runs(analysis) if (said := largest_group(item)))
-    return "\n".join(wrap(f"note: {note}") for note in [*notes(session, analysis), *calls])
+    lines = [*group_notes(analysis.rankings), *notes(session, analysis), *calls]
+    return "\n".join(wrap(f"note: {line}") for line in lines)
 
 
 def _facts(session: Session) -> str:

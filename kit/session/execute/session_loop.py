@@ -162,8 +162,8 @@ def run_session(session: Session, run: RunContext, left: Callable[[], float | No
     samples, failing = list(session.samples), find_failing(session.samples)
     if _is_measured(samples):
         return replace(session, status=DONE)
-    # Other limits end no run. A test of a slowdown would take it for a failure.
-    timing = RunTiming(left if run.plan.budget is not None and not run.plan.test else lambda: None)
+    # Other limits end no run.
+    timing = RunTiming(left if run.plan.budget is not None else lambda: None)
     while True:
         round_ = schedule.next(samples, left(), timing.mean)
         if isinstance(round_, End) or round_.steps[0].rerun_of is not None:

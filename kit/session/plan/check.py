@@ -1,6 +1,6 @@
 """The check of a plan: everything about a request that can be known before the machine is held.
 
-``kit compare`` with and without ``--dry-run``, ``kit nightly``, ``kit bisect``, pytest and a fleet's client share it.
+``kit compare`` with and without ``--dry-run``, ``kit nightly``, pytest and a fleet's client share it.
 Nothing is built, mounted or fetched."""
 
 from __future__ import annotations

@@ -239,7 +239,6 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
         rerun=request.rerun,
         margin=request.margin,
         cpuset=cpu_list(request.cpuset) if request.cpuset else (),
-        test=request.test,
     )
     for arm in plan.arms:
         check_arm(arm, BackingOptions(profiles=known))

@@ -10,8 +10,7 @@ from kit.analysis.runs.disturbance import find_bursts, own_nature
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ladder import rungs
 from kit.analysis.session.ranking import Ranking, rank
-from kit.analysis.session.slowdown import UNDECIDED, judge_slowdown
-from kit.model.plan import MOST_ROUNDS, SHARED_ROUNDS, Plan, PlanStep, SlowdownTest
+from kit.model.plan import MOST_ROUNDS, SHARED_ROUNDS, Plan, PlanStep
 from kit.model.sample import TRACED, Sample
 from kit.model.session import Session
 
@@ -135,8 +134,6 @@ class Schedule:
     def _active(self, number: int, earlier: Sequence[Sample]) -> tuple[frozenset[str], str]:
         """Return the arms of this round and the reason; no arms: the reason for the end."""
         plan = self._plan
-        if plan.test and (reason := self._why_untestable(earlier)):
-            return frozenset(), reason
         if not self._running:
             return frozenset(), EVERY_ARM_FAILED
         if number <= plan.rounds:
@@ -145,8 +142,6 @@ class Schedule:
             return frozenset(), f"{plan.rounds} round{'s' if plan.rounds > 1 else ''}, as planned"
         if number > MOST_ROUNDS:
             return frozenset(), f"{MOST_ROUNDS} rounds: the maximum"
-        if plan.test:
-            return self._until_tested(number, earlier, plan.test)
         if plan.until_decided:
             return self._until_decided(number, earlier)
         if plan.precision is None:
@@ -164,23 +159,6 @@ class Schedule:
         widest = max(unsettled, key=lambda item: item.reach)
         reason = f"round {number}: {', '.join(sorted(names))} not within ±{plan.precision:.1%} yet"
         return self._needed(names), f"{reason}; widest: {widest.arm} ±{widest.reach:.1%}"
-
-    def _why_untestable(self, earlier: Sequence[Sample]) -> str:
-        """Return why no more rounds could test an arm: one can't run here, or failed."""
-        for arm in map(str, self._plan.arms):
-            if arm not in self._able:
-                return f"{arm} does not run here"
-        failed = next((item for item in earlier if item.status != "ok"), None)
-        return f"{failed.arm} failed in round {failed.round}" if failed else ""
-
-    def _until_tested(self, number: int, earlier: Sequence[Sample], test: SlowdownTest) -> tuple[frozenset[str], str]:
-        """Return the same as ``_active``, for a session that ends when each arm is slower than its baseline, or not."""
-        found = {arm: judge_slowdown(earlier, arm, base, test).verdict for arm, base in self._plan.baselines}
-        undecided = sorted(arm for arm, verdict in found.items() if verdict == UNDECIDED)
-        if undecided:
-            return self._running, f"round {number}: {', '.join(undecided)} undecided"
-        said = ", ".join(f"{arm} is {verdict}" for arm, verdict in found.items())
-        return frozenset(), f"decided after {number - 1} rounds: {said}"
 
     def _until_decided(self, number: int, earlier: Sequence[Sample]) -> tuple[frozenset[str], str]:
         """Return the same as ``_active``, for a session that ends when each arm has a verdict."""

@@ -1,1 +1,0 @@
-"""Bisections: the search for the first slow one of many commits or versions, by steps that may err."""
