@@ -125,12 +125,14 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
     (project / "Makefile").write_text("hello: hello.c\n\t$(CC) -o $@ $<\nclean:\n\trm -f hello\n")
     (project / "hello.c").write_text("int main(void) { return 0; }\n")
     (directory / "app.toml").write_text(next(text for text in blocks(ROOT / "docs/how-to/own-scenario.md", "toml")))
-    for name in ("poky", "linux/arch/x86/boot"):
+    # What a dry run looks for: it is there before the command, or made by one that is not run.
+    for name in ("poky", "linux/arch/x86/boot", "downloads", "bitbake-builds/poky-wrynose/layers"):
         (directory / name).mkdir(parents=True)
     with tarfile.open(directory / "zfs.tar", "w") as tar:  # as mmdebstrap would have made it
         for name, content in (("./boot/vmlinuz-6.1", BZ_IMAGE), ("./usr/lib/modules/6.1", b"")):
             member = tarfile.TarInfo(name)
             member.size = len(content)
+            member.type = tarfile.REGTYPE if content else tarfile.DIRTYPE
             tar.addfile(member, io.BytesIO(content))
     for name in ("bare.txt", "aufs.txt"):
         (directory / name).write_text("real 0m10.0s\nuser 0m8.0s\nsys 0m1.0s\n")
@@ -139,6 +141,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
     (directory / "both.json").write_text(json.dumps({"results": runs}))
     rounds = [{"name": f"test_build[{arm}]", "stats": {"mean": 2.0, "data": [1.9, 2.1]}} for arm in ("bare", "layer")]
     (directory / "bench.json").write_text(json.dumps({"benchmarks": rounds}))
+    (directory / "kas.yml").write_text("header: {version: 14}\n")
     for name in ("rootfs.tar", "cmake.tar"):  # the second as mmdebstrap would have made it
         shutil.copy(tiny, directory / name)
     kernel = directory / "linux/arch/x86/boot/bzImage"  # a dry run looks whether it is there
