@@ -311,7 +311,7 @@ THEIRS = {
     "--token", "--looks", "--most", "--cases", "--count", "--jobs", "--workers",
     "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
     "--variant", "--build", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind",
-    "--add-subuids", "--add-subgids", "--detach",
+    "--add-subuids", "--add-subgids", "--detach", "--now",
     "--nthreads", "--no-nanny", "--resources", "--preload", "--dashboard", "--dashboard-address", "--host",
     "--tls-ca-file", "--tls-cert", "--tls-key",
     "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored", "--workloads",
