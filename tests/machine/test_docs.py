@@ -26,6 +26,7 @@ import click
 import pytest
 
 from kit.cli import COMMANDS, cli
+from kit.core.paths import APP, find_paths
 from kit.filesystem import read_profiles
 from kit.model.options import OPTIONS, SHARED
 from kit.model.scenariofile import parse_scenario
@@ -35,6 +36,7 @@ from kit.nightly.file import parse_nightly
 from kit.store import open_store
 from tests.command_line import Kit
 from tests.nights import night
+from tests.ordinary_user import Account, made_up_user
 from tests.repository import make_repository
 from tests.sources import parsed
 from tests.stores import new_store
@@ -112,6 +114,28 @@ def kernel_session(number: int) -> Session:
     return replace(session, samples=tuple(samples))
 
 
+def write_shims(directory: Path, python: Path) -> Path:
+    """Write what stands in for commands, beside the ``extras.py`` of the directory; return where they are."""
+    shims = directory / "bin"
+    shims.mkdir(exist_ok=True)
+    for name, text in SHIMS.items():
+        made = text.replace("PYTHON", str(python)).replace("MAKE", shutil.which("make") or "make")
+        made = made.replace("MMDEBSTRAP", shutil.which("mmdebstrap") or "mmdebstrap")
+        made = made.replace("EXTRAS", str(directory / "extras.py"))
+        (shims / name).write_text(f"#!/bin/bash\n{made}\n")
+        (shims / name).chmod(0o755)
+    return shims
+
+
+def commands(path: Path) -> Iterator[str]:
+    """The commands of a page, each in one line."""
+    for block in blocks(path, "sh"):
+        for line in block.replace("\\\n", "").splitlines():
+            command = re.sub(r"\s+# .*|^#.*", "", line).strip()
+            if command:
+                yield command
+
+
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[dict[str, str]]:
     """A checkout with everything that the documents name, and a store with earlier sessions."""
@@ -146,15 +170,8 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
         shutil.copy(tiny, directory / name)
     kernel = directory / "linux/arch/x86/boot/bzImage"  # a dry run looks whether it is there
     kernel.write_bytes(BZ_IMAGE)
-    shims = directory / "bin"
-    shims.mkdir()
     (directory / "extras.py").write_text(EXTRAS)
-    for name, text in SHIMS.items():
-        made = text.replace("PYTHON", sys.executable).replace("MAKE", shutil.which("make") or "make")
-        made = made.replace("MMDEBSTRAP", shutil.which("mmdebstrap") or "mmdebstrap")
-        made = made.replace("EXTRAS", str(directory / "extras.py"))
-        (shims / name).write_text(f"#!/bin/bash\n{made}\n")
-        (shims / name).chmod(0o755)
+    shims = write_shims(directory, Path(sys.executable))
     url = f"sqlite:///{directory}/kit.db"
     store = open_store(url, directory)
     for number in range(8):
@@ -182,22 +199,77 @@ def done_before() -> set[str]:
 def test_every_command_block_runs(path: Path, sandbox: dict[str, str], done_before: set[str]) -> None:
     """What several pages say, or one in two places, is run once."""
     ran = 0
-    for block in blocks(path, "sh"):
-        for line in block.replace("\\\n", "").splitlines():
-            command = re.sub(r"\s+# .*|^#.*", "", line).strip()
-            if not command:
-                continue
-            ran += 1
-            if command in done_before:
-                continue
-            done = subprocess.run(
-                ["bash", "-c", command], env=sandbox, cwd=sandbox["HOME"], capture_output=True, text=True, check=False,
-                timeout=300,
-            )  # fmt: skip
-            assert done.returncode == 0, f"{path.name}: {command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
-            done_before.add(command)
+    for command in commands(path):
+        ran += 1
+        if command in done_before:
+            continue
+        done = subprocess.run(
+            ["bash", "-c", command], env=sandbox, cwd=sandbox["HOME"], capture_output=True, text=True, check=False,
+            timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{path.name}: {command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        done_before.add(command)
     without = ("glossary.md", "index.md", "SECURITY.md")
     assert ran or path.parent.name in ("explanation", "reference") or path.name in without
+
+
+#: What an ordinary user reads first.
+USERS_PAGES = [ROOT / "docs/tutorial.md", *sorted((ROOT / "docs/how-to").glob("*.md"))]
+#: Root's commands; systemd-analyze makes /run/systemd where no systemd runs.
+ROOTS = re.compile(r"\bsudo\b|^apt-get |^systemd-analyze verify ")
+#: How a command says that it needs root, and what to do.
+NEEDS_ROOT = re.compile(r"fix: .*(sudo|root)|root privileges|only root")
+
+
+@pytest.fixture(scope="module")
+def users_sandbox(sandbox: dict[str, str]) -> Iterator[tuple[Account, dict[str, str]]]:
+    with made_up_user() as account:
+        yield account, copy_sandbox(Path(sandbox["HOME"]), account)
+
+
+@pytest.fixture(scope="module")
+def done_by_user() -> set[str]:
+    return set()
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
+@pytest.mark.maps_users
+@pytest.mark.images("kernel", "smoke")
+@pytest.mark.parametrize("path", USERS_PAGES, ids=lambda path: path.stem)
+def test_each_command_runs_as_an_ordinary_user_or_says_that_it_needs_root(
+    path: Path, users_sandbox: tuple[Account, dict[str, str]], done_by_user: set[str]
+) -> None:
+    """A user's images are built as root's are: they are copied here."""
+    account, environment = users_sandbox
+    for command in commands(path):
+        if ROOTS.search(command) or command in done_by_user:
+            continue
+        done = account.run("bash", "-c", command, env=environment)
+        text = done.stdout + done.stderr
+        assert "Traceback" not in text and (not done.returncode or NEEDS_ROOT.search(text)), (
+            f"{command}\n{text[-2000:]}"
+        )
+        done_by_user.add(command)
+
+
+def copy_sandbox(directory: Path, account: Account) -> dict[str, str]:
+    """Give the user a copy of the sandbox as home, with the images and a last session; return the environment."""
+    shutil.copytree(directory, account.home, symlinks=True, dirs_exist_ok=True)
+    images = account.home / ".cache" / APP / "images"
+    shutil.copytree(find_paths().cache / "images", images, symlinks=True)
+    images.parent.chmod(0o700)
+    shims = write_shims(account.home, account.python)
+    account.give(account.home)
+    environment = {
+        "PATH": f"{shims}:{account.environment['PATH']}",
+        "KIT_STORE": f"sqlite:///{account.home}/kit.db",
+        "XDG_CONFIG_HOME": str(account.home),
+    }
+    words = ("compare", "--image", "rootfs.tar", "--arms", "host@dir", "--rounds", "1", "-q", "--", "true")
+    done = account.run(account.python, "-m", "kit", *words, env=environment)
+    assert done.returncode == 0, done.stderr
+    return environment
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -312,7 +384,7 @@ THEIRS = {
     "--token", "--looks", "--most", "--cases", "--count", "--jobs", "--workers",
     "--lf", "--durations", "--junitxml", "--reflink", "--no-download", "--no-index", "--offline", "--csum", "--man",
     "--variant", "--build", "--components", "--include", "--wildcards", "--hypothesis-profile", "--bind",
-    "--add-subuids", "--add-subgids", "--detach",
+    "--add-subuids", "--add-subgids", "--detach", "--now",
     "--nthreads", "--no-nanny", "--resources", "--preload", "--dashboard", "--dashboard-address", "--host",
     "--tls-ca-file", "--tls-cert", "--tls-key",
     "--exclusive", "--config-file", "--what", "--branch", "--directory", "--sessions", "--stored", "--workloads",
