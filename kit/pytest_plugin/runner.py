@@ -43,7 +43,8 @@ class SessionRunner:
         if self.config.getoption("kit_fleet"):
             session = self._on_fleet(request)
         else:
-            session = launch(request, find_paths(), self.store, _observer(self.config), StartOptions(wait=True))
+            start = StartOptions(wait=True, keep_order=True)
+            session = launch(request, find_paths(), self.store, _observer(self.config), start)
         self.sessions.append(shown(session))
         return self.sessions[-1]
 
@@ -57,7 +58,8 @@ class SessionRunner:
         option = self.config.getoption
         selection = Selection(option("kit_machines"), option("kit_class"), parse_where(option("kit_where")), alike=True)
         address = parse_address(option("kit_fleet"), option("kit_fleet_tls"))
-        return run_split(request, FleetContext(address, selection, find_paths(), self.store, _observer(self.config)))
+        observer = _observer(self.config)
+        return run_split(request, FleetContext(address, selection, find_paths(), self.store, observer, keep_order=True))
 
     @property
     def store(self) -> Store:

@@ -22,6 +22,7 @@ from kit.pytest_plugin.compare import _fail_unless_whole
 from kit.report import render
 from kit.report.data.junit import render_junit
 from kit.report.format.interval import percent_interval
+from kit.report.format.verdict import power
 from tests.stores import new_store
 
 
@@ -353,3 +354,10 @@ def test_why_a_session_is_not_interleaved_is_on_the_first_screen() -> None:
     assert "Runs are sequential: the image drives the engine" in sequential
     assert "are sequential" not in said("sequential", "the image drives the engine", "off")
     assert "a pilot run" not in said("interleaved", "a pilot run took 10 s")
+
+
+@pytest.mark.parametrize(
+    ("smallest", "text"), [(1.041, "4.1 %"), (87.539, "8,700 %"), (6698.0, "6700-fold"), (1e9, "> 100,000-fold")]
+)
+def test_the_smallest_penalty_has_no_digits_that_nobody_knows(smallest: float, text: str) -> None:
+    assert power(smallest) == f"80 % power for {text}"

@@ -148,7 +148,12 @@ def floor_line(item: NoiseFloor) -> str:
 
 
 def _size(ratio: float) -> str:
-    return units.percent(ratio).lstrip("+")
+    """Return a penalty without a sign, of two digits from 100 % on: so large a noise is not known better."""
+    if ratio < 2:
+        return units.percent(ratio).lstrip("+")
+    change = 100 * (ratio - 1) if ratio < 100 else ratio
+    rounded = round(change, 1 - math.floor(math.log10(change)))
+    return f"{rounded:,.0f} %" if ratio < 100 else units.percent(rounded)
 
 
 def _detectable_line(analysis: Analysis) -> list[str]:
