@@ -28,6 +28,7 @@ import pytest
 from kit.cli import COMMANDS, cli
 from kit.core.paths import APP, find_paths
 from kit.filesystem import read_profiles
+from kit.image import ImageCache
 from kit.model.options import OPTIONS, SHARED
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Session
@@ -257,7 +258,10 @@ def copy_sandbox(directory: Path, account: Account) -> dict[str, str]:
     """Give the user a copy of the sandbox as home, with the images and a last session; return the environment."""
     shutil.copytree(directory, account.home, symlinks=True, dirs_exist_ok=True)
     images = account.home / ".cache" / APP / "images"
-    shutil.copytree(find_paths().cache / "images", images, symlinks=True)
+    cache = find_paths().cache
+    for name in ("kernel", "smoke"):
+        ImageCache(cache).from_recipe(name)  # it may be built right now
+    shutil.copytree(cache / "images", images, symlinks=True, ignore=shutil.ignore_patterns(".*"))
     images.parent.chmod(0o700)
     shims = write_shims(account.home, account.python)
     account.give(account.home)
