@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("xdist", reason="the package pytest-xdist is not installed")
+
 _MEASURED = "def test_measured(kit_compare): kit_compare(['true'])\n"
 _PLAIN = "def test_plain(): print('it ran')\n"
 _ASKS = "def test_asks(request): request.getfixturevalue('kit_compare')(['true'])\n"
