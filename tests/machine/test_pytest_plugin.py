@@ -126,7 +126,7 @@ def test_waits_for_the_session_that_holds_the_machine(pytester: pytest.Pytester,
     printed = pytester.path / "printed"
     with machine_lock(find_paths().lock, "20260101-000000-long", wait=True), printed.open("w") as output:
         process = pytester.popen([sys.executable, "-m", "pytest"], stdout=output)
-        wait_until(lambda: "waiting for" in printed.read_text(), process=process)
+        wait_until(lambda: "waiting for" in printed.read_text(), 300, process)  # which other workers slow down
     assert process.wait(300) == pytest.ExitCode.OK, printed.read_text()
     (line,) = re.findall(r"^waiting for .*", printed.read_text(), re.M)
     assert re.fullmatch(r"waiting for session 20260101-000000-long \(process \d+, since [\d:]+\)", line)

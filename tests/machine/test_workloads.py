@@ -196,12 +196,14 @@ def test_maven_builds_a_project_of_two_modules_offline(kit: Kit, tmp_path: Path)
 
 
 @pytest.mark.unmeasured
-def test_yocto_without_poky_is_not_run_and_says_how_to_get_it(kit: Kit, tmp_path: Path) -> None:
+def test_yocto_without_poky_is_refused_before_the_machine_is_held_and_says_how_to_get_it(
+    kit: Kit, tmp_path: Path
+) -> None:
     nowhere = f"git:file://{tmp_path}/poky#scarthgap"
     words = ("yocto", "--image", "smoke", "--param", f"poky={nowhere}", "--arms", "bare", "--rounds", "1")
-    found = compare(kit, tmp_path, *words, code=NOT_RUN)
-    assert "not run: bare" in found["table"]
-    assert f"git clone -b scarthgap file://{tmp_path}/poky, then give --param poky=DIRECTORY" in found["table"]
+    done = kit("compare", *words)
+    assert done.returncode == 2 and "session" not in done.stderr
+    assert f"git clone -b scarthgap file://{tmp_path}/poky, then give --param poky=DIRECTORY" in done.stderr
 
 
 @pytest.mark.unmeasured

@@ -13,6 +13,8 @@ _WITHIN = re.compile(
     r"(?<=\d) (?=(?:%|s|ms|us|µs|ns|[KMGT]iB|[kMGT]?B)(?!\w))|(?<=[%\w]) (?=\[[+-]?\d)|(?<=\d,) (?=[+-]?[\d.,]+\])"
 )
 _GLUE = "\u00a0"
+#: A word of a shell's command line, with its quotes.
+_WORD = re.compile(r"(?:'[^']*'|[^\s'])+")
 
 
 def screen() -> int:
@@ -27,3 +29,14 @@ def wrap(text: str, width: int = WIDE, most: int | None = None) -> str:
     glued = _WITHIN.sub(_GLUE, text)
     lines = textwrap.fill(glued, width, subsequent_indent="  ", max_lines=most, placeholder=" …")
     return lines.replace(_GLUE, " ")
+
+
+def wrap_command(command: str, width: int = WIDE) -> str:
+    """Return a command line in lines of at most ``width`` columns that a shell joins again; a longer word has a line of
+    its own."""
+    lines = [""]
+    for word in _WORD.findall(command):
+        if lines[-1] and len(lines[-1]) + len(word) + len("  \\") > width:
+            lines.append("   ")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return " \\\n".join(lines)

@@ -17,7 +17,7 @@ from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.sanitize import shown
 from kit.report.format.table import GITHUB, render_table
-from kit.report.format.wrap import wrap
+from kit.report.format.wrap import wrap, wrap_command
 from kit.report.history.history import interval_of
 
 _HEADERS = ("arm / baseline", "A", "B", "B / A", "arm's own time", "baseline's", "verdict")
@@ -34,7 +34,7 @@ def render_between(before: Session, after: Session, found: SessionDiff, tablefmt
     head = f"{_name('A', before)}\n{_name('B', after)}"
     parts = [head if tablefmt == "simple" else head.replace("\n", "\n\n"), _table(found, tablefmt)]
     lines = _lines(before, after, found)
-    parts.append("\n".join(line if line.startswith("kit ") else wrap(line) for line in lines))
+    parts.append("\n".join((wrap_command if line.startswith("kit ") else wrap)(line) for line in lines))
     return "\n\n".join(parts) + "\n"
 
 

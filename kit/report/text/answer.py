@@ -23,7 +23,7 @@ from kit.model.session import INTERRUPTED, Session
 from kit.model.sweep import COPIES, copies_at, parse_point
 from kit.report.format import units
 from kit.report.format.interval import percent_interval, share_interval
-from kit.report.format.wrap import NARROW, screen, wrap
+from kit.report.format.wrap import NARROW, screen, wrap, wrap_command
 from kit.report.text import summary
 from kit.report.text.advice import advice, difference, sweep_advice, switch_notes
 from kit.report.text.calls import largest_group
@@ -108,7 +108,9 @@ def _advice(session: Session, analysis: Analysis, width: int) -> str:
     if lines:
         why_not = copied_why(session)
         said += [wrap(f"Not considered: {arms} ({why}; see --cache cold).", width) for arms, why in why_not]
-    said += [line if line.startswith("kit ") else wrap(line, width) for line in _undecided(session, analysis)]
+    said += [
+        (wrap_command if line.startswith("kit ") else wrap)(line, width) for line in _undecided(session, analysis)
+    ]
     return "\n".join(said)
 
 
