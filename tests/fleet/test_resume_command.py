@@ -22,6 +22,7 @@ from kit.model.event import FactsKnown, SampleTaken
 from kit.model.fact import FLEET, WORKER
 from kit.model.machine import Selection, parse_where
 from kit.model.session import INTERRUPTED, Session
+from kit.report.format.wrap import wrap_command
 from kit.report.text.answer import render_answer
 from kit.report.text.progress import Quiet
 from kit.session.start import _check_own
@@ -74,7 +75,8 @@ def interrupted(
 def test_it_names_the_fleet_and_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, session = interrupted(Interrupted, SELECTION, tmp_path, monkeypatch)
     command = f"kit compare --resume {FIRST.id} {OPTIONS}"
-    assert session.status == INTERRUPTED and command in render_answer(session, analyse(session)).splitlines()
+    assert session.status == INTERRUPTED
+    assert f"\n{wrap_command(command, 100)}\n" in render_answer(session, analyse(session))
     with pytest.raises(UsageError) as refused:
         _check_own(session, read_host())
     assert refused.value.hint == f"use {command}"

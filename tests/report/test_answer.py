@@ -601,7 +601,8 @@ def test_only_an_open_session_goes_on() -> None:
     request = Request(command=("make", "-j2"), source="/srv/my project", arms=("bare", "layer:btrfs"), rounds=5)
     fixed = shown(replace(session, request=request)).splitlines()
     assert "; as asked" in fixed[0] and not [line for line in fixed if "--resume" in line]
-    (command,) = [line for line in fixed if line.startswith("kit compare ")]
+    (command,) = re.findall(r"^kit compare (?:.*\\\n)*.*", "\n".join(fixed), re.M)
+    command = re.sub(r" \\\n +", " ", command)
     whole = r"kit compare --arms bare,layer:btrfs --source '/srv/my project' --rounds auto --budget \d+[mh] -- make -j2"
     assert re.fullmatch(whole, command)
     of_file = replace(request, profiles=(("mine", "[mine]"),))

@@ -14,7 +14,7 @@ _WITHIN = re.compile(
 )
 _GLUE = "\u00a0"
 #: A word of a shell's command line, with its quotes.
-_WORD = re.compile(r"(?:'[^']*'|[^\s'])+")
+_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s'"])+""")
 
 
 def screen() -> int:
@@ -34,6 +34,8 @@ def wrap(text: str, width: int = WIDE, most: int | None = None) -> str:
 def wrap_command(command: str, width: int = WIDE) -> str:
     """Return a command line in lines of at most ``width`` columns that a shell joins again; a longer word has a line of
     its own."""
+    if len(command) <= width:
+        return command
     lines = [""]
     for word in _WORD.findall(command):
         if lines[-1] and len(lines[-1]) + len(word) + len("  \\") > width:

@@ -108,9 +108,7 @@ def _advice(session: Session, analysis: Analysis, width: int) -> str:
     if lines:
         why_not = copied_why(session)
         said += [wrap(f"Not considered: {arms} ({why}; see --cache cold).", width) for arms, why in why_not]
-    said += [
-        (wrap_command if line.startswith("kit ") else wrap)(line, width) for line in _undecided(session, analysis)
-    ]
+    said += [(wrap_command if line.startswith("kit ") else wrap)(line, width) for line in _undecided(session, analysis)]
     return "\n".join(said)
 
 
