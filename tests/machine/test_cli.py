@@ -364,7 +364,7 @@ def test_interrupt_keeps_samples_cleans_up_and_resumes(kit: Kit, tiny: Path) -> 
     assert left_on_machine() == []
     # As the store has it; it knows also of the guest, and what was not run.
     assert process.stdout
-    assert re.search(r": \d (\w+ )?rounds?( in \d+ s)?; interrupted ", " ".join(process.stdout.read().split()))
+    assert re.search(r": \d (\w+ )?rounds?( in [\d.]+ s)?; interrupted ", " ".join(process.stdout.read().split()))
     shown = json.loads(kit("show", "last", "--json").stdout)
     assert shown["session"]["status"] == "interrupted" and len(shown["samples"]) >= 2
     done = kit("compare", "--resume", "last", "--json", "-")
