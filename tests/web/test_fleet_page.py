@@ -75,7 +75,7 @@ def test_a_browser_sees_machines_work_come_and_go(
         with ExitStack() as share:
             beside.submit(share.enter_context, working(processes)).result()  # nobody touches the page from here on
             expect(said).to_have_text("1 machine of 1 class, 1 at work", timeout=30_000)
-            expect(table).to_contain_text(re.compile(r"true 1\s+\d+ of 60 runs, \d+ s left"), timeout=30_000)
+            expect(table).to_contain_text(re.compile(r"true 1\s+\d+ of 60 runs, [\d.]+ s left"), timeout=30_000)
             beside.submit(share.close).result()
         processes.kill("scheduler")
         expect(away).to_contain_text(re.compile("the scheduler is gone|no scheduler at"), timeout=30_000)
