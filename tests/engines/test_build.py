@@ -13,11 +13,16 @@ import pytest
 from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
 from kit.engines.builds.dockerfile import Chain
+from kit.engines.builds.engine import PodmanBuildEngine
 from kit.engines.builds.output import BuildOutput, printed_in_buildkit
 from kit.engines.builds.probe import BuildDirs, BuildProbe
 from kit.engines.builds.tool import BuildTool
+from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.sandbox import Invocation
 from kit.host.cgroup.cgroup import Cgroup
+from kit.host.machine import read_host
+from kit.host.recovery.journal import Journal
+from kit.model.arm import parse_arm
 from kit.probe import ProbeServer, Timing, probe_binary
 from kit.probe.client import parse_answer
 
@@ -207,3 +212,13 @@ def test_a_changed_file_is_new_in_the_sources(build: Callable[[str], BuildProbe]
     with pytest.raises(RunError, match=r"\.kit-changed exists already"):
         build("step true").rehearse([], None, lambda: "", sources / ".kit-changed")
     assert host.read_text() == "of the host"
+
+
+def test_a_podman_of_another_version_does_not_build(tmp_path: Path) -> None:
+    """Its client is this machine's: the figure would be of no version's."""
+    setting = EngineConfig("x", tmp_path, tmp_path, Journal(tmp_path / "journal" / "x.jsonl", {}), "none")
+    arm = parse_arm("build:podman@5.8/overlay")
+    blocked = PodmanBuildEngine(setting, version="5.8").check(arm, replace(read_host(), root=True))
+    assert blocked == Blocker(
+        "podman@5.8 builds with this machine's podman", "use build:podman/overlay, or a layer arm"
+    )

@@ -28,7 +28,7 @@ ARMS = {
                     "build:docker@26.1/overlay2+buildkit", "layer:containerd@1.7/overlayfs"),
     "docker-28": ("layer:docker@28/overlay2", "layer:docker@28/overlayfs", "layer:docker@28/fuse-overlayfs",
                   "layer:docker@28/btrfs", "build:docker@28/overlay2+buildkit", "layer:containerd@2.1/overlayfs"),
-    "podman-5.8": ("layer:podman@5.8/overlay", "layer:podman@5.8/fuse-overlayfs", "build:podman@5.8/overlay"),
+    "podman-5.8": ("layer:podman@5.8/overlay", "layer:podman@5.8/fuse-overlayfs"),
     "": ("bind:podman/overlay+runtime=crun", "bare", "bare@xfs", "bare@btrfs"),
 }  # fmt: skip
 #: Says the same of several releases.

@@ -16,11 +16,13 @@ from kit.engines.container import docker_errors
 from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import DockerServer
 from kit.engines.dockerd import Dockerd
+from kit.engines.engine import Blocker
 from kit.engines.oci_runtime import oci_runtime
 from kit.engines.podman import PodmanEngine, PodmanService
 from kit.engines.supervisor import DaemonDirs
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import environment, require, run
+from kit.host.machine import Host
 from kit.model.arm import Arm, driver_of
 from kit.model.fact import PROGRAM, Fact
 
@@ -69,6 +71,12 @@ class PodmanBuildEngine(BuildEngine, PodmanEngine):
 
     prefix = "bp"
     builder = "podman"
+
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
+        if self._version:  # this machine's client would build, on storage that another version has laid out
+            other = f"build:{self.builder}/{arm.driver}"
+            return Blocker(f"{arm.engine} builds with this machine's {self.builder}", f"use {other}, or a layer arm")
+        return super().check(arm, host)
 
     def find_client(self, arm: Arm) -> str:
         return require(self.builder)
