@@ -3,6 +3,7 @@
 import importlib
 import os
 import pkgutil
+import re
 import signal
 import subprocess
 import sys
@@ -103,3 +104,8 @@ def _become_kit(words: list[str], env: Mapping[str, str], out: int, err: int) ->
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(code)
+
+
+def joined(output: str) -> str:
+    """Return output whose broken command lines are whole, as a shell joins them."""
+    return re.sub(r" \\\n +", " ", output)

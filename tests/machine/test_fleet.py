@@ -18,7 +18,7 @@ import pytest
 from kit.core.paths import find_paths
 from kit.model.fact import makers
 from kit.store import open_store
-from tests.command_line import Kit
+from tests.command_line import Kit, joined
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
@@ -106,8 +106,8 @@ def test_the_printed_command_finishes_an_interrupted_session(
             break
     output, rest = session.communicate(timeout=300)
     assert "w1, w2, w3, w4 are workers of one machine: they disturb each other" in told + rest
-    (command,) = re.findall(r"^kit (compare --resume .*)$", output, re.MULTILINE)
-    assert command in kit("show", "last").stdout
+    (command,) = re.findall(r"^kit (compare --resume .*)$", joined(output), re.MULTILINE)
+    assert command in joined(kit("show", "last").stdout)
     again = kit(*shlex.split(command))
     assert again.returncode == 0, again.stderr
     assert re.search(r": 6 (\w+ )?rounds", again.stdout) and "SHARED MACHINE: w1, w2" in again.stdout

@@ -34,6 +34,7 @@ from kit.report.text.answer import COLUMNS, LINES, _fit, _notes, _split, answer
 from kit.report.text.caveats import outside_cpu_notes
 from kit.report.text.progress import so_far
 from kit.report.text.ranking import cells, result_line
+from tests.command_line import joined
 from tests.nights import ladder_session, night
 
 COSTS = {
@@ -601,8 +602,7 @@ def test_only_an_open_session_goes_on() -> None:
     request = Request(command=("make", "-j2"), source="/srv/my project", arms=("bare", "layer:btrfs"), rounds=5)
     fixed = shown(replace(session, request=request)).splitlines()
     assert "; as asked" in fixed[0] and not [line for line in fixed if "--resume" in line]
-    (command,) = re.findall(r"^kit compare (?:.*\\\n)*.*", "\n".join(fixed), re.M)
-    command = re.sub(r" \\\n +", " ", command)
+    (command,) = re.findall(r"^kit compare .*", joined("\n".join(fixed)), re.M)
     whole = r"kit compare --arms bare,layer:btrfs --source '/srv/my project' --rounds auto --budget \d+[mh] -- make -j2"
     assert re.fullmatch(whole, command)
     of_file = replace(request, profiles=(("mine", "[mine]"),))
