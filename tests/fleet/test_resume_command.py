@@ -22,12 +22,12 @@ from kit.model.event import FactsKnown, SampleTaken
 from kit.model.fact import FLEET, WORKER
 from kit.model.machine import Selection, parse_where
 from kit.model.session import INTERRUPTED, Session
-from kit.report.format.wrap import wrap_command
 from kit.report.text.answer import render_answer
 from kit.report.text.progress import Quiet
 from kit.session.start import _check_own
 from kit.store import Store
 from tests.command_line import in_fork as kit
+from tests.command_line import joined
 from tests.fleet.machines import FIRST, ONE, TWO, sample
 from tests.stores import new_store
 
@@ -76,7 +76,7 @@ def test_it_names_the_fleet_and_the_machines(tmp_path: Path, monkeypatch: pytest
     _, session = interrupted(Interrupted, SELECTION, tmp_path, monkeypatch)
     command = f"kit compare --resume {FIRST.id} {OPTIONS}"
     assert session.status == INTERRUPTED
-    assert f"\n{wrap_command(command, 100)}\n" in render_answer(session, analyse(session))
+    assert f"\n{command}\n" in joined(render_answer(session, analyse(session)))
     with pytest.raises(UsageError) as refused:
         _check_own(session, read_host())
     assert refused.value.hint == f"use {command}"
