@@ -160,5 +160,6 @@ def _observer(config: pytest.Config) -> Any:
             with capture.global_and_fixture_disabled():
                 reporter.ensure_newline()
                 reporter.write_line(printable(self._by(text)))
+                reporter.flush()  # into a file or pipe, too, whose reader would learn of a wait after it
 
     return TerminalLines()
