@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
 from kit.analysis.history.history import Entry, make_entry
 from kit.analysis.history.outcome import Outcome, outcomes
-from kit.analysis.matrix.cell import NOT_RUN, TOO_FEW, MatrixCell, judge_interval, log_centre
-from kit.analysis.matrix.row import MatrixRow, plain_pairs, set_beside
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import DURABLE, REAL, REFERENCE, split_picks
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.stats.estimators import Centre, mean_centre
+from kit.extra.matrix.analysis.cell import NOT_RUN, TOO_FEW, MatrixCell, judge_interval, log_centre
+from kit.extra.matrix.analysis.row import MatrixRow, plain_pairs, set_beside
 from kit.model.session import NotRun, Session
 from kit.model.sweep import Values, with_copies
 
