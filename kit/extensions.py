@@ -35,6 +35,8 @@ class Extra(NamedTuple):
     renderers: Mapping[str, str] = {}
     #: A sequence of kit.web.store_page.StorePage.
     pages: str = ""
+    #: By name of the engine: its class.
+    engines: Mapping[str, str] = {}
     #: By name: the kit.cli.document.Document of kit schema.
     documents: Mapping[str, str] = {}
 
@@ -48,6 +50,15 @@ class Extra(NamedTuple):
 
 #: An extra may import those above its own row.
 EXTRAS = (
+    Extra(
+        "builds",
+        engines={
+            "docker-build": "engine:BuildEngine",
+            "podman-build": "engine:PodmanBuildEngine",
+            "buildah-build": "engine:BuildahEngine",
+            "buildkit-build": "buildkit:BuildkitEngine",
+        },
+    ),
     Extra(
         "matrix",
         commands=(
