@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.analysis.fleet.answer import LeftOut
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.stats.estimate import Interval
 from kit.cli.document import Document, list_of, record
 from kit.extra.matrix.analysis.mean import ArmMean
 

@@ -12,10 +12,11 @@ from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.footprint import SPACE, WRITTEN
-from kit.analysis.session.ranking import DURABLE, EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER
+from kit.analysis.session.ranking import DURABLE
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, REFERENCE, SLOWER
 from kit.analysis.stats.estimators import Centre, student_quantile
 from kit.core.errors import UsageError
-from kit.extra.matrix.analysis.cell import NOT_RUN, MatrixCell, log_centre, more_than
+from kit.extra.matrix.analysis.cell import MatrixCell, log_centre, more_than
 from kit.extra.matrix.analysis.matrix import Matrix, counting, make_matrix
 from kit.extra.matrix.analysis.pooled import pooled_rows
 from kit.extra.matrix.analysis.row import rows_of

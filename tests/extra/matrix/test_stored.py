@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.session.ranking import FASTER
+from kit.analysis.stats.estimate import FASTER, NOT_RUN, TOO_FEW
 from kit.core.errors import UsageError
-from kit.extra.matrix.analysis.cell import NOT_RUN, TOO_FEW
 from kit.extra.matrix.renderers import MATRIX
 from kit.extra.matrix.stored import MatrixQuestion, find_matrix
 from kit.model.fact import DEFAULT_REFERENCE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 from kit.extra.matrix.analysis.cell import MatrixCell
 from kit.extra.matrix.analysis.mean import ArmMean
 from kit.extra.matrix.analysis.row import MatrixRow

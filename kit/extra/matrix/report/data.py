@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from kit.analysis.stats.estimators import Centre, Interval
+from kit.analysis.stats.estimate import Interval
+from kit.analysis.stats.estimators import Centre
 from kit.extra.matrix.analysis.cell import MatrixCell, ratio_of
 from kit.extra.matrix.analysis.matrix import Matrix
 from kit.extra.matrix.analysis.row import MatrixRow

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kit.analysis.session.ranking import FASTER, REFERENCE, SLOWER
-from kit.analysis.stats.estimators import Interval
-from kit.extra.matrix.analysis.cell import NOT_MEASURED, NOT_RUN, TOO_FEW, MatrixCell
+from kit.analysis.stats.estimate import FASTER, NOT_MEASURED, NOT_RUN, REFERENCE, SLOWER, TOO_FEW, Interval
+from kit.extra.matrix.analysis.cell import MatrixCell
 from kit.extra.matrix.analysis.matrix import Matrix
 from kit.extra.matrix.analysis.mean import ArmMean
 from kit.extra.matrix.analysis.row import MatrixRow

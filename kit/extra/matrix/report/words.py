@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, SLOWER, TOO_FEW
 from kit.core.listing import listed
-from kit.extra.matrix.analysis.cell import NOT_RUN, TOO_FEW
 from kit.extra.matrix.analysis.choice import WrongFor, is_driver_beside
 from kit.extra.matrix.analysis.matrix import Matrix, counting
 from kit.extra.matrix.analysis.mean import ArmMean
