@@ -39,6 +39,10 @@ class Extra(NamedTuple):
     engines: Mapping[str, str] = {}
     #: Readers of other programs' outputs, as kit.parsers.tried takes them.
     readers: str = ""
+    #: The kit.session.place.Places of guests.
+    places: str = ""
+    #: Of kit doctor, each with the kind that it lists: called with Paths and Host, yields Diagnosis.
+    checks: tuple[tuple[str, str], ...] = ()
     #: By name: the kit.cli.document.Document of kit schema.
     documents: Mapping[str, str] = {}
 
@@ -62,6 +66,15 @@ EXTRAS = (
         ),
         renderers={"sessions": "renderers:RENDERERS"},
         readers="runs:MAKERS",
+    ),
+    Extra(
+        "guest",
+        commands=(
+            ExtraCommand("kernel", "Set up", "image", "command:kernel", "Build, list and remove guest kernels."),
+        ),
+        places="place:PLACES",
+        checks=(("guest", "doctor:guests"), ("guest", "doctor:guest_kernels")),
+        documents={"kernels": "documents:KERNELS"},
     ),
     Extra(
         "builds",

@@ -22,16 +22,16 @@ _FILES = ("core/regular.py", "core/trusted.py", "core/private.py", "host/durable
 _KERNEL = [
     "cli/streams.py", "engines/account.py", "engines/fuse_daemon.py", "engines/user_namespace.py",
     "filesystem/block.py", "filesystem/device.py", "filesystem/loop.py", "filesystem/mounted.py", "filesystem/nfs.py",
-    "filesystem/nfs_server.py", "guest/cached_probe.py", "host/assumptions.py", "host/cgroup/",
+    "filesystem/nfs_server.py", "extra/guest/cached_probe.py", "host/assumptions.py", "host/cgroup/",
     "host/kernel_part.py", "host/lock.py", "host/machine.py", "host/mounts.py", "host/namespace.py",
-    "host/recovery/process_id.py", "host/setting.py", "host/user_namespace.py", "session/guest/console.py",
-    "session/guest/agent.py", "session/setup/caches.py", "trace/copy_ups.py", "trace/functions.py", "trace/perf.py",
+    "host/recovery/process_id.py", "host/setting.py", "host/user_namespace.py", "extra/guest/console.py",
+    "extra/guest/agent.py", "session/setup/caches.py", "trace/copy_ups.py", "trace/functions.py", "trace/perf.py",
     "session/measure/background.py",
 ]  # fmt: skip
 #: Modules that read files of the kit's own package: recipes, programs, pages.
 _SHIPPED = [
-    "filesystem/profile.py", "guest/python.py", "guest/recipe.py",
-    "image/recipe.py", "probe/binary.py", "session/guest/disks.py", "trace/bpftrace.py",
+    "filesystem/profile.py", "extra/guest/python.py", "extra/guest/recipe.py",
+    "image/recipe.py", "probe/binary.py", "extra/guest/disks.py", "trace/bpftrace.py",
 ]  # fmt: skip
 #: Modules that open files in directories of the kit's own, which find_paths has checked and nobody else enters, or in
 #: the session's. They may not open what a user names, nor what lies in a directory of another user's.
@@ -40,8 +40,8 @@ _OWN = [
     "engines/containerd_daemon.py", "engines/containerd_program.py", "engines/daemon_configuration.py",
     "engines/dockerd.py", "engines/oci_runtime.py", "engines/plain_runtime.py",
     "engines/podman.py", "engines/registry.py", "engines/root.py", "engines/supervisor.py",
-    "fleet/certificates.py", "guest/disk.py", "guest/kernel.py", "guest/kernel_cache.py", "guest/qemu.py",
-    "guest/tree.py", "host/git.py", "host/recovery/cleanup.py", "host/recovery/journal.py",
+    "fleet/certificates.py", "extra/guest/disk.py", "extra/guest/kernel.py", "extra/guest/kernel_cache.py",
+    "extra/guest/qemu.py", "extra/guest/tree.py", "host/git.py", "host/recovery/cleanup.py", "host/recovery/journal.py",
     "host/recovery/recovery.py", "host/remote_cache.py", "host/xfs.py", "image/decompress.py",
     "image/docker_archive.py", "image/image.py", "image/image_file.py", "image/image_files.py", "image/layered.py",
     "image/oci_store.py", "probe/client.py", "session/execute/fetch.py", "session/inputs/repack.py",

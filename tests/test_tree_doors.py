@@ -11,7 +11,7 @@ from tests.sources import Tree, parsed
 
 ROOT = Path(kit.__file__).parent
 #: Packages that work in trees of others: of workloads, images, sources.
-_IN_TREES = ("engines", "extra/builds", "guest", "image", "session")
+_IN_TREES = ("engines", "extra/builds", "extra/guest", "image", "session")
 #: Modules that write by path, how often, and why no other user or workload could have put a symlink there.
 _OWN_PLACES = {
     "engines/account.py": (2, "the session's run directory"),
@@ -31,12 +31,12 @@ _OWN_PLACES = {
     "engines/podman.py": (2, "the daemon's directory"),
     "engines/registry.py": (2, "the registry's directory"),
     "engines/supervisor.py": (1, "the daemon's directory"),
-    "guest/disk.py": (1, "a scratch directory of the cache"),
-    "guest/kernel_cache.py": (1, "a scratch directory of the cache"),
-    "guest/python.py": (3, "a scratch directory of the cache"),
-    "guest/qemu.py": (2, "the session's log; a directory of the cache"),
-    "guest/tree.py": (1, "a scratch directory of the cache"),
-    "guest/uml.py": (1, "the guest's run directory"),
+    "extra/guest/disk.py": (1, "a scratch directory of the cache"),
+    "extra/guest/kernel_cache.py": (1, "a scratch directory of the cache"),
+    "extra/guest/python.py": (3, "a scratch directory of the cache"),
+    "extra/guest/qemu.py": (2, "the session's log; a directory of the cache"),
+    "extra/guest/tree.py": (1, "a scratch directory of the cache"),
+    "extra/guest/uml.py": (1, "the guest's run directory"),
     "image/decompress.py": (1, "a scratch directory of the cache"),
     "image/go_programs.py": (2, "a scratch directory of the cache"),
     "image/image.py": (1, "the lock of a cached image"),
@@ -46,8 +46,8 @@ _OWN_PLACES = {
     "image/oci_store.py": (5, "a scratch directory"),
     "image/recipe.py": (1, "the log of a recipe, in the cache"),
     "session/execute/fetch.py": (5, "a scratch directory of the cache; logs; one runs in the sandbox"),
-    "session/guest/console.py": (1, "the session's logs"),
-    "session/guest/disks.py": (3, "the session's state; a scratch directory of the cache"),
+    "extra/guest/console.py": (1, "the session's logs"),
+    "extra/guest/disks.py": (3, "the session's state; a scratch directory of the cache"),
     "session/inputs/repack.py": (1, "a scratch directory of the cache"),
     "session/measure/background.py": (2, "/proc; the session's logs"),
     "session/measure/phase_log.py": (2, "the session's logs"),
@@ -123,7 +123,7 @@ _DOORS: dict[str, tuple[Callable[[Tree], list[str]], dict[str, str]]] = {
         identifies_by_time,
         {
             "session/prune.py": "an age", "host/cache_use.py": "an age",
-            "guest/disk.py": "an age", "host/assumptions.py": "an age",
+            "extra/guest/disk.py": "an age", "host/assumptions.py": "an age",
             "extra/exchange/timed_runs.py": "when a file was written, for people",
             "host/safe_fs/attributes.py": "the time itself is restored",
             "engines/installed.py": "within one process",

@@ -45,7 +45,6 @@ _CORE = {
     "Set up": {
         "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),
         "image": ("kit.cli.image:image", "Build, save, list and remove images."),
-        "kernel": ("kit.cli.kernel:kernel", "Build, list and remove guest kernels."),
         "prune": ("kit.cli.prune:prune", "Remove old sessions, logs and unused cache entries."),
         "clean": ("kit.cli.clean:clean", "Undo what a killed session left, and record its end."),
         "config": ("kit.cli.config:config", "Show current settings with their files."),

@@ -184,11 +184,9 @@ def _describe(request: Request | None, given: Mapping[str, Any]) -> None:
     click.echo(f"{least}{plan.rounds} rounds, {runs} runs{traced}, caches {plan.cache}{guest}")
     if request.guest and not request.kernel:
         from kit.core.paths import find_paths
-        from kit.guest import AUTO, MACHINES
-        from kit.session.guest.kernel import kernel_ahead
+        from kit.session.place import find_places
 
-        kinds = tuple(MACHINES) if request.guest == AUTO else (request.guest,)
-        for line in kernel_ahead(plan.arms, kinds, find_paths().cache):
+        for line in find_places().ahead(request, plan.arms, find_paths().cache):
             click.echo(line)
 
 

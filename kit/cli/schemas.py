@@ -16,7 +16,6 @@ from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
 from kit.cli.document import Document, fields_of, list_of, record
 from kit.extensions import EXTRAS, merged
-from kit.guest.kernel_cache import BuiltKernel
 from kit.image import Image
 from kit.model.call import Call
 from kit.model.machine import Member, ShareStatus
@@ -88,7 +87,6 @@ _CORE: Mapping[str, Document] = {
         "machines": list_of(record("MachineStatus", **fields_of(Member), runs=list[ShareStatus]))}),
     "scenarios": Document("kit scenarios --json", {"scenarios": list[Scenario]}),
     "images": Document("kit image list --json", {"images": list[Image]}),
-    "kernels": Document("kit kernel list --json", {"kernels": list[BuiltKernel]}),
     "doctor": Document("kit doctor --json", {"diagnoses": list[Diagnosis]}),
     "sync": Document("kit sync --json", {"store": str, "delivered": list_of(_WAITING), "waits": list_of(_WAITING)}),
     "prune": Document("kit prune --json", {

@@ -175,7 +175,7 @@ class SessionOptions(RoundOptions):
         "Sample stacks in three more rounds; see kit show --profile.", kind=bool, default=False, group=TRACING,
         in_settings=False, in_pytest=True,
     )  # fmt: skip
-    guest: str = option(  # the machine that the session runs in, one of kit.guest.MACHINES; '': the host itself
+    guest: str = option(  # the machine that the session runs in, one of kit.extra.guest.MACHINES; '': the host itself
         "Boot a guest kernel and run everything in it.", "[qemu|uml]", choices=("", "auto", "qemu", "uml"),
         alone="auto", group=GUEST, in_pytest=True, in_suite=True,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from kit.engines.daemon_configuration import CONFIGURATION
 from kit.engines.installed import installed_docker
 from kit.engines.oci_runtime import oci_runtime
 from kit.engines.root import root_name, versions
+from kit.extensions import EXTRAS
 from kit.filesystem import bundled
 from kit.host.assumptions import ASSUMPTIONS, Unmet
 from kit.host.cgroup.cgroup import Cgroup, machine_cpu
@@ -27,8 +28,7 @@ from kit.image import ImageCache
 from kit.model.arm import CONTAINED, PLAIN, Arm, parse_arm
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.default_driver import IMAGE_STORE, Docker
-from kit.model.driver import OWN_KERNEL, QEMU, UML
-from kit.model.drivers import DRIVERS, UNION, default_placement, drivers, in_guest_kernel, registered
+from kit.model.drivers import DRIVERS, UNION, default_placement, drivers
 from kit.model.event import EventSink
 from kit.probe import probe_binary
 from kit.session.execute.session_loop import held_machine
@@ -55,8 +55,9 @@ def examine(paths: Paths, observer: EventSink, wait: bool = False) -> Iterator[D
         yield from guarded(kind, assumptions(paths, kind))
     yield from guarded("session", _in_session(paths, host, observer, wait))
     yield from guarded("measuring", _machine_figures())
-    yield from guarded("guest", _guests(paths, host))
-    yield from guarded("guest", _guest_kernels(paths))
+    for extra in EXTRAS:
+        for kind, check in extra.checks:
+            yield from guarded(kind, extra.load(check)(paths, host))
 
 
 def guarded(kind: str, diagnoses: Iterator[Diagnosis]) -> Iterator[Diagnosis]:
@@ -212,60 +213,6 @@ def _system(provision: Provision) -> Diagnosis:
         return refused("engine", "system", error)
     arm = parse_arm(f"bind:system/{driver}")
     return try_arm(provision, arm, "engine", "system", lambda sandbox: f"it uses {driver}")
-
-
-#: Filesystems, besides drivers, that the kit's guest kernel has and a machine may lack.
-_FILESYSTEMS = {UML: ("ext4", "xfs", "btrfs", "jfs"), QEMU: ("ext4", "xfs", "btrfs", "jfs", "reiserfs")}
-
-
-def had_in(guest: str) -> tuple[str, ...]:
-    """Drivers that a guest has and a machine may lack; each is named for the first engine that has it."""
-    words: dict[str, str] = {}
-    for arm, driver in registered():
-        if guest in driver.guests:
-            words.setdefault(driver.name, arm)
-    return tuple(words.values())
-
-
-def _guests(paths: Paths, host: Host) -> Iterator[Diagnosis]:
-    """Return which guests can boot, and which features they provide. An unbuilt guest is not booted."""
-    from kit.guest import Kernel, Tools
-    from kit.guest.qemu import Qemu
-
-    built = {image.name for image in ImageCache(paths.cache).list()}
-    for kind, filesystems in _FILESYSTEMS.items():
-        missing = [name for name in ("guest", kind) if name not in built]
-        reason = f"runs {', '.join((*had_in(kind), *filesystems))}: --guest {kind}"
-        if not host.root:
-            yield Diagnosis("guest", kind, False, "a guest needs root", "run as root: sudo kit …")
-        elif missing:
-            fix = " && ".join(f"kit image build {name}" for name in missing)
-            text = f"its images are not built yet; kit compare builds them; {reason}"
-            yield Diagnosis("guest", kind, False, text, fix)
-        elif kind == "qemu" and (why := Qemu(Tools(paths.cache), Kernel()).why_emulated()):
-            yield Diagnosis("guest", kind, True, f"emulated, 10 to 40 times slower (KVM: {why}); {reason}")
-        else:
-            yield Diagnosis("guest", kind, True, reason)
-    drivers = ", ".join(had_in(OWN_KERNEL))
-    reason = f"runs {drivers} and any driver that a kernel of yours has: kit kernel --help"
-    yield Diagnosis("guest", "--kernel PATH", host.root, reason, "run as root: sudo kit …")
-
-
-def _guest_kernels(paths: Paths) -> Iterator[Diagnosis]:
-    from kit.guest.kernel_cache import KernelCache
-    from kit.guest.recipe import kernel_recipes, read_kernel_recipe
-
-    cache = KernelCache(paths.cache)
-    for name in kernel_recipes():
-        built = [kind for kind in read_kernel_recipe(name).machines if cache.find(name, kind)]
-        reason = f"runs {', '.join(in_guest_kernel(name))}"
-        if built:
-            yield Diagnosis("guest", f"kernel {name}", True, f"{reason}: --guest {' or '.join(built)}")
-        else:
-            fix = f"kit kernel build {name}"
-            yield Diagnosis(
-                "guest", f"kernel {name}", False, f"it is not built yet; kit compare builds it; {reason}", fix
-            )
 
 
 def _arm_figures(provision: Provision, docker: Docker) -> Iterator[Diagnosis]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kit.core.paths import Paths
 from kit.filesystem import Profile
@@ -16,9 +15,6 @@ from kit.model.fact import Fact
 from kit.model.plan import Plan
 from kit.model.scenario import Scenario
 from kit.model.session import Request
-
-if TYPE_CHECKING:
-    from kit.guest import Machine
 
 
 @dataclass(frozen=True)
@@ -65,11 +61,10 @@ class StartOptions:
 @dataclass(frozen=True)
 class SessionContext:
     """The common part of new and resumed sessions, on this machine or in a guest. ``host``: as the workload will find
-    it. ``machine``: the guest; None: this machine."""
+    it."""
 
     prepared: Prepared
     host: Host
     paths: Paths
     events: EventSink
     start: StartOptions = StartOptions()
-    machine: Machine | None = None

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kit import __version__
@@ -27,6 +26,7 @@ from kit.session.execute.executor import execute
 from kit.session.execute.materials import equipped, gather
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
+from kit.session.place import Place, find_places
 from kit.session.plan.check import check_guest, check_prepared, check_request
 from kit.session.plan.interleave_policy import ordered_as
 from kit.session.plan.planning import prepare_begun
@@ -38,13 +38,12 @@ from kit.session.setup.resumable import check_begun, check_kernel, record_begun
 from kit.store import Outbox, SessionFilter
 
 if TYPE_CHECKING:
-    from kit.guest import Machine
     from kit.store import Store
 
 
 def launch(request: Request, paths: Paths, store: Store, observer: EventSink, start: StartOptions) -> Session:
     """Run a new session. Raises KitError, KeyboardInterrupt; the samples measured until then are in the store."""
-    request, machine, host = _where(request, paths, observer)
+    request, place, host = _where(request, paths, observer)
     prepared = check_request(request, host=host, wipe=start.wipe)
     # Needed before the rest is known: a session may stop immediately, and be resumed.
     session = new_session(prepared, start.reference).with_facts([MACHINE.fact(host.machine), *prepared.devices])
@@ -57,8 +56,8 @@ def launch(request: Request, paths: Paths, store: Store, observer: EventSink, st
         sink.create(session)
         return session
 
-    context = SessionContext(prepared, host, paths, observer, start, machine)
-    return _run_on_machine(session, context, store, begin)
+    context = SessionContext(prepared, host, paths, observer, start)
+    return _run_on_machine(session, context, place, store, begin)
 
 
 def new_session(prepared: Prepared, reference: str = "") -> Session:
@@ -114,8 +113,8 @@ def resume(
     if session.status == DONE and not goes_on:
         observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
-    _, machine, host = _where(session.request, paths, observer)
-    check_kernel(session, HOST_KERNEL if machine else KERNEL, host.kernel)
+    _, place, host = _where(session.request, paths, observer)
+    check_kernel(session, HOST_KERNEL if place else KERNEL, host.kernel)
     prepared = prepare_begun(session, host)
     check_prepared(prepared)
     check_devices(session.request, start.wipe, session)
@@ -128,14 +127,14 @@ def resume(
         # From the store's current version, only the results are used: the commands were checked.
         return replace(session, status=found.status, facts=found.facts, not_run=found.not_run, samples=found.samples)
 
-    context = SessionContext(prepared, host, paths, observer, start, machine)
-    return _run_on_machine(session, context, store, begin)
+    context = SessionContext(prepared, host, paths, observer, start)
+    return _run_on_machine(session, context, place, store, begin)
 
 
 def run_assigned(session: Session, rounds: tuple[int, ...], paths: Paths, store: Store, observer: EventSink) -> Session:
     """Run the plan of another machine: these rounds of a session, or all without a list. Rounds that this machine has
     already completed are skipped. Raises the errors of ``launch``."""
-    _, machine, host = _where(session.request, paths, observer)
+    _, place, host = _where(session.request, paths, observer)
     prepared = prepare_begun(session, host)
     prepared = replace(prepared, plan=replace(prepared.plan, assigned=rounds))
     check_prepared(prepared)
@@ -152,8 +151,8 @@ def run_assigned(session: Session, rounds: tuple[int, ...], paths: Paths, store:
             found = replace(found, status=RUNNING)
         return ordered_as(found, session.facts)
 
-    context = SessionContext(prepared, host, paths, observer, StartOptions(wait=True), machine)
-    return _run_on_machine(session, context, store, begin)
+    context = SessionContext(prepared, host, paths, observer, StartOptions(wait=True))
+    return _run_on_machine(session, context, place, store, begin)
 
 
 def _check_own(session: Session, host: Host) -> None:
@@ -170,25 +169,22 @@ def _check_own(session: Session, host: Host) -> None:
         raise UsageError(f"session {session.id} began on another machine", "resume it there, or start a new one")
 
 
-def _where(request: Request, paths: Paths, observer: EventSink) -> tuple[Request, Machine | None, Host]:
-    """Return the guest in which the session will run, None for this machine; the request that names it; and the host as
+def _where(request: Request, paths: Paths, observer: EventSink) -> tuple[Request, Place | None, Host]:
+    """Return the place where the session will run, None for this machine; the request that names it; and the host as
     the workload will find it. Raises UsageError, MachineError."""
     host = read_host()
     if not request.guest:
         return request, None, host
-    from kit.guest import Tools, make_machine
-
     if not host.root:
         raise MachineError("a guest needs root: its disks hold whole root filesystems", "run as root: sudo kit …")
     check_guest(request)
-    kernel, modules = (Path(text).absolute() if text else None for text in (request.kernel, request.modules))
-    machine = make_machine(request.guest, Tools(paths.cache, observer.tell), kernel, modules)
-    cores = machine.cores(request.guest_cores or host.cores)
-    return replace(request, guest=machine.kind), machine, replace(host, cores=cores)
+    place = find_places().find(request, paths.cache, observer.tell)
+    cores = place.cores(request.guest_cores or host.cores)
+    return replace(request, guest=place.kind), place, replace(host, cores=cores)
 
 
 def _run_on_machine(
-    session: Session, context: SessionContext, store: Store, begin: Callable[[Outbox], Session]
+    session: Session, context: SessionContext, place: Place | None, store: Store, begin: Callable[[Outbox], Session]
 ) -> Session:
     """Hold the machine and run the rest of the session; its final state is in the store however it ends. ``begin``
     marks the session as running in the store, and returns it with all samples so far."""
@@ -207,7 +203,7 @@ def _run_on_machine(
         image = f", image {context.prepared.image}" if session.request.own_command and context.prepared.image else ""
         context.events.tell(f"session {session.id}: {session.title}{image}")
         try:
-            session = _ready(session, context, lease)()
+            session = _ready(session, context, place, lease)()
         except KeyboardInterrupt:
             sink.take(StatusChanged(INTERRUPTED))
             raise
@@ -220,8 +216,10 @@ def _run_on_machine(
     return replace(session, status=FAILED) if sink.lost else session
 
 
-def _ready(session: Session, context: SessionContext, lease: MachineLease) -> Callable[[], Session]:
-    """Gather the session's materials, and return the way to run it: here, in a guest, or not at all."""
+def _ready(
+    session: Session, context: SessionContext, place: Place | None, lease: MachineLease
+) -> Callable[[], Session]:  # fmt: skip
+    """Gather the session's materials, and return the way to run it: here, in another place, or not at all."""
     lease = equipped(lease, session.request.docker, session.request.thin_device)
     try:
         with interruptible():
@@ -231,8 +229,5 @@ def _ready(session: Session, context: SessionContext, lease: MachineLease) -> Ca
         failed = replace(session, not_run=not_run, status=FAILED)
         context.events.take(FactsKnown.of(failed))
         return lambda: failed
-    if context.machine is None:
-        return partial(execute, session, context, lease, materials)
-    from kit.session.guest.host import visit
-
-    return partial(visit, session, context, lease, materials, context.machine)
+    run = place.visit if place else execute
+    return partial(run, session, context, lease, materials)

@@ -9,7 +9,7 @@ import pytest
 
 from kit.core.errors import UsageError
 from kit.core.regular import open_regular, read_text
-from kit.guest.kernel import machine_of
+from kit.extra.guest.kernel import machine_of
 from kit.host.durable import read_record
 from kit.model.event import SampleTaken
 from kit.model.session import Session

@@ -14,11 +14,11 @@ import pytest
 
 from kit.core.errors import RunError
 from kit.engines.backing_root import BackingRoot, unpack_tree
+from kit.extra.guest.host import _bring_logs, copy_logs
 from kit.filesystem import Backing
 from kit.host.command import run
 from kit.host.mounts import mount_of
 from kit.host.safe_fs import remove, scratch, unpack
-from kit.session.guest.host import _bring_logs, copy_logs
 from kit.session.measure.context import MachineLease
 from kit.session.measure.phase_log import MOST_LOG
 
@@ -274,7 +274,7 @@ def test_what_a_run_left_mounted_in_its_tree_is_unmounted_and_kept(tmp_path: Pat
 def test_logs_of_a_guest_are_plain_files_with_a_bound(
     tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kit.session.guest.host.MOST_LOG", 5)
+    monkeypatch.setattr("kit.extra.guest.host.MOST_LOG", 5)
     logs, target = tmp_path / "disk/data/logs/x", tmp_path / "target"
     logs.mkdir(parents=True)
     target.mkdir()
@@ -315,7 +315,7 @@ def test_logs_of_a_guest_take_no_more_room_than_they_hold(tmp_path: Path, monkey
     assert sum(path.stat().st_blocks for path in target.iterdir()) * 512 <= 41 << 20
     assert {path.stat().st_size for path in target.iterdir()} == {MOST_LOG}
     assert (target / "07.log").read_bytes()[: (1 << 22) + 8] == bytes(1 << 22) + b"middle\0\0"
-    for name in ("kit.session.guest.host.MOST_LOGS", "kit.session.guest.host.MOST_NAMES"):
+    for name in ("kit.extra.guest.host.MOST_LOGS", "kit.extra.guest.host.MOST_NAMES"):
         with monkeypatch.context() as patched:
             patched.setattr(name, 3)
             assert copy_logs(tmp_path / "disk", "x", target) == (39 if name.endswith("LOGS") else 37)
@@ -337,7 +337,7 @@ def test_a_disk_of_a_guest_does_not_say_how_it_is_mounted(
     if kind == "ext4":
         run(["tune2fs", "-e", "panic", "-o", "debug", disk])
     seen: list[str] = []
-    monkeypatch.setattr("kit.session.guest.host.copy_logs", lambda where, *_: seen.append(mount_of(where).options))
+    monkeypatch.setattr("kit.extra.guest.host.copy_logs", lambda where, *_: seen.append(mount_of(where).options))
     lease = SimpleNamespace(setting=SimpleNamespace(session="x"), paths=SimpleNamespace(logs=tmp_path.joinpath))
     _bring_logs(disk, tmp_path / "mounted", cast(MachineLease, lease))
     assert len(seen) == (kind == "ext4") and not (tmp_path / "mounted").is_mount()

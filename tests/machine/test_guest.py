@@ -13,8 +13,9 @@ from kit.core.codec import decode, encode
 from kit.core.errors import UsageError
 from kit.core.exit_code import NOT_RUN
 from kit.core.paths import find_paths
-from kit.guest.kernel import cpio, early_modules, machine_of
-from kit.guest.kernel_check import lacking
+from kit.extra.guest.disks import job_text
+from kit.extra.guest.kernel import cpio, early_modules, machine_of
+from kit.extra.guest.kernel_check import lacking
 from kit.host.machine import read_host
 from kit.image import Image
 from kit.model.arm import parse_arm
@@ -24,7 +25,6 @@ from kit.model.scenario import command_scenario
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import Reported
 from kit.session.execute.materials import LoadMaterials, Materials
-from kit.session.guest.disks import job_text
 from kit.session.inputs.input_cache import PreparedInput
 from kit.session.wire.messages import GuestJob
 from tests.command_line import Kit

@@ -43,7 +43,7 @@ LOOK = """
 import json
 from dataclasses import replace
 from kit.engines import EngineConfig, make_engine
-from kit.guest.kernel_check import drivers_lacking
+from kit.extra.guest.kernel_check import drivers_lacking
 from kit.host.recovery.journal import Journal
 from kit.host.machine import read_host
 from kit.model.arm import fix_of, parse_arm
@@ -53,7 +53,8 @@ from kit.model.plan import default_arms
 from kit.model.sample import Phase, Sample
 from kit.model.session import Request, Session
 from kit.report import render
-from kit.session.doctor import driver_arms, had_in
+from kit.extra.guest.doctor import had_in
+from kit.session.doctor import driver_arms
 from pathlib import Path
 
 def run(name):

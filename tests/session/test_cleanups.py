@@ -15,7 +15,7 @@ import pytest
 
 from kit.core.errors import MachineError
 from kit.core.paths import Paths, apart, find_paths, is_run_directory
-from kit.guest.disk import cached_disk
+from kit.extra.guest.disk import cached_disk
 from kit.host.recovery.recovery import Cleaned
 from kit.host.safe_fs import scratch
 from kit.report.text.progress import Quiet
@@ -96,7 +96,7 @@ def test_a_guests_disk_that_was_being_made(paths: Paths, killed: Callable[[str],
     disks = paths.cache / "guest"
     disks.mkdir(parents=True)
     killed("""
-from kit.guest import disk
+from kit.extra.guest import disk
 def fill(scratch):
     (scratch / "root").mkdir()
     (scratch / "root/file").write_text("x")
@@ -158,7 +158,7 @@ def test_a_guests_disk_is_rebuilt_after_a_kill(paths: Paths, killed: Callable[[s
     disks = paths.cache / "guest"
     disks.mkdir(parents=True)
     killed("""
-from kit.guest.disk import cached_disk
+from kit.extra.guest.disk import cached_disk
 cached_disk(paths.cache / "guest", "root", "key", die, 0, print)
 """)
     (tmp_path / "content").mkdir()

@@ -15,6 +15,7 @@ import pytest
 from kit.core import errors
 from kit.core.codec import UnreadableError
 from kit.core.errors import BusyError, KitError, RunError, TimedOut, UnavailableError, UsageError
+from kit.extra.guest.agent import main
 from kit.model.arm import parse_arm
 from kit.model.event import (
     FactsKnown,
@@ -29,7 +30,6 @@ from kit.model.event import (
 )
 from kit.model.plan import PlanStep
 from kit.model.session import NotRun, Request, Session
-from kit.session.guest.agent import main
 from kit.session.wire.messages import Alive, Done, Failed, Message, MessageReader, decode_line, encode_message
 from kit.session.wire.remote_observer import Channel
 from tests.nights import ladder_session

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import RunError, UsageError
+from kit.extra.guest.disks import modules_key
 from kit.model.scenario import Input
-from kit.session.guest.disks import modules_key
 from kit.session.inputs.input_cache import PreparedInput
 from kit.session.inputs.sources import prepare_input
 from tests.image_archives import tarball

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.guest.uml import few_mappings
+from kit.extra.guest.uml import few_mappings
 from kit.host.machine import most_mappings
 from kit.host.waiting import wait_for
 from kit.image.mmdebstrap import together

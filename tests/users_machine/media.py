@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from kit.guest.disk import make_disk
+from kit.extra.guest.disk import make_disk
 from kit.host.durable import publish
 from kit.host.safe_fs import scratch, unpack
 from kit.image import ImageCache

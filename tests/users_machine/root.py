@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.guest.disk import cached_disk
+from kit.extra.guest.disk import cached_disk
 from kit.host.command import run
 from kit.host.durable import publish
 from kit.host.safe_fs import scratch

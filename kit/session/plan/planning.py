@@ -33,6 +33,7 @@ from kit.model.session import Request, Session
 from kit.model.sweep import COPIES, Values, join_values, points
 from kit.model.variant import in_variants
 from kit.session.inputs.sources import located
+from kit.session.place import find_places
 from kit.session.plan.interleave_policy import why_not
 from kit.session.prepared import Prepared
 
@@ -175,17 +176,8 @@ def _absolute(name: str) -> str:
 
 
 def with_guest_cores(request: Request, host: Host) -> Host:
-    """Return the host with the cores that the workload will find, without test boots. An unnamed guest is QEMU's if KVM
-    may be usable. Raises UsageError."""
-    if not request.guest:
-        return host
-    from kit.guest import AUTO, Tools, make_machine
-
-    kernel = Path(request.kernel) if request.kernel else None
-    unknown = request.guest == AUTO and not kernel and Path("/dev/kvm").exists()
-    kind = "qemu" if unknown else request.guest
-    machine = make_machine(kind, Tools(find_paths().cache), kernel, None)
-    return replace(host, cores=machine.cores(request.guest_cores or host.cores))
+    """Return the host with the cores that the workload will find, without test boots. Raises UsageError."""
+    return replace(host, cores=find_places().cores(request, host.cores)) if request.guest else host
 
 
 def plan_of(request: Request, docker: Docker | None = None) -> Plan:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import MachineError
-from kit.guest.uml import check_registers, few_mappings
+from kit.extra.guest.uml import check_registers, few_mappings
 from kit.host.machine import most_mappings
 
 

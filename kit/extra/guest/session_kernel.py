@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kit.core.errors import MachineError, UnavailableError
-from kit.guest import Machine, Tools, make_machine
-from kit.guest.kernel_cache import BuiltKernel, KernelCache, PatchSource
-from kit.guest.recipe import read_kernel_recipe
+from kit.extra.guest import Machine, Tools, make_machine
+from kit.extra.guest.kernel_cache import BuiltKernel, KernelCache, PatchSource
+from kit.extra.guest.recipe import read_kernel_recipe
 from kit.host.cache_use import mark_used
 from kit.model.arm import Arm, driver_of
 from kit.model.fact import KERNEL

@@ -15,8 +15,10 @@ import pytest
 from kit.core.codec import UnreadableError
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import Paths
-from kit.guest import Kernel, Tools
-from kit.guest.uml import UserModeLinux
+from kit.extra.guest import Kernel, Tools
+from kit.extra.guest.console import console_log
+from kit.extra.guest.listener import Guest
+from kit.extra.guest.uml import UserModeLinux
 from kit.host.command import spawn, stop
 from kit.host.machine import read_host
 from kit.model.arm import parse_arm, parse_arms
@@ -37,8 +39,6 @@ from kit.model.event import (
 from kit.model.options import SessionOptions
 from kit.model.plan import PlanStep, make_plan
 from kit.model.session import DONE, NotRun, Session
-from kit.session.guest.console import console_log
-from kit.session.guest.listener import Guest
 from kit.session.measure.phase_log import HEAD, MOST_LOG, TAIL
 from kit.session.prepared import Prepared, SessionContext
 from kit.session.wire.messages import Done, Failed, Message, encode_message

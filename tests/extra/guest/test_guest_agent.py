@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from kit.extra.guest.agent import as_kernel_can
 from kit.host.cgroup.cgroup import UNIFIED, Cgroup
 from kit.model.fact import RUN_ORDER, RUN_ORDER_WHY
 from kit.model.sample import INTERLEAVED, SEQUENTIAL
 from kit.model.session import Request, Session
-from kit.session.guest.agent import as_kernel_can
 
 KERNEL = "4.19.0 #1"
 

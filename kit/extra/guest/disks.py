@@ -11,11 +11,11 @@ from pathlib import Path
 from kit.core.codec import encode
 from kit.core.errors import MachineError
 from kit.engines.root import image_root, root_name, versions
+from kit.extra.guest import Disk, Machine, Tools
+from kit.extra.guest.disk import cached_disk, make_disk
+from kit.extra.guest.machine import COPY, READ, WRITE
+from kit.extra.guest.python import python_disk
 from kit.filesystem.backing import GIB
-from kit.guest import Disk, Machine, Tools
-from kit.guest.disk import cached_disk, make_disk
-from kit.guest.machine import COPY, READ, WRITE
-from kit.guest.python import python_disk
 from kit.host.command import run
 from kit.host.mounts import mount_of
 from kit.host.safe_fs import identity, new_file
@@ -39,7 +39,7 @@ def guest_disks(
     tools = Tools(lease.paths.cache, context.events.tell)
     tell, where = context.events.tell, tools.directory
     image = tools.image("guest")
-    init = resources.files("kit.guest").joinpath("init.sh").read_bytes()
+    init = resources.files("kit.extra.guest").joinpath("init.sh").read_bytes()
     drivers = " ".join(kernel_modules())
 
     def fill_root(scratch: Path) -> Path:

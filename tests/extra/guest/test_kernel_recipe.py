@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import UsageError
-from kit.guest.recipe import kernel_recipes, options, parse_kernel_recipe, read_kernel_recipe, refused
-from kit.guest.tree import patches_top
+from kit.extra.guest.recipe import kernel_recipes, options, parse_kernel_recipe, read_kernel_recipe, refused
+from kit.extra.guest.tree import patches_top
 from kit.image import read_recipe
 from kit.model.scenario import Input
 from kit.session.inputs.sources import prepare_input
@@ -35,7 +35,7 @@ def test_the_bundled_ones_name_what_is_there(name: str) -> None:
     assert len(digests) == len(recipe.machines)
     for kind in recipe.machines:
         wanted = recipe.wanted(kind)
-        # What kit.guest.kernel_check and the storage drivers ask for.
+        # What kit.extra.guest.kernel_check and the storage drivers ask for.
         for option in ("BPF_SYSCALL", "CGROUP_BPF", "POSIX_MQUEUE", "SECCOMP_FILTER", "MEMCG", "BLK_DEV_LOOP",
                        "AUFS_FS", "OVERLAY_FS", "DM_THIN_PROVISIONING", "NFSD", "NET_SCH_NETEM"):  # fmt: skip
             assert wanted[f"CONFIG_{option}"] == "y", option

@@ -9,9 +9,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kit.core.errors import RunError
+from kit.extra.guest import Boot, Disk, Machine, Tools
+from kit.extra.guest.console import console_log
+from kit.extra.guest.disks import guest_disks
+from kit.extra.guest.listener import Guest
+from kit.extra.guest.session_kernel import with_kernel
 from kit.filesystem.backing import GIB
 from kit.filesystem.block import unmount
-from kit.guest import Boot, Disk, Machine, Tools
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import ended, run, spawn
 from kit.host.interrupt import interruptible
@@ -20,10 +24,6 @@ from kit.host.safe_fs import copy_file, plain_files
 from kit.model.fact import GUEST, stored
 from kit.model.session import Session
 from kit.session.execute.materials import Materials
-from kit.session.guest.console import console_log
-from kit.session.guest.disks import guest_disks
-from kit.session.guest.kernel import with_kernel
-from kit.session.guest.listener import Guest
 from kit.session.measure.context import MachineLease
 from kit.session.measure.phase_log import MOST_LOG
 from kit.session.prepared import SessionContext

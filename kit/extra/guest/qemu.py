@@ -9,9 +9,9 @@ from pathlib import Path
 
 from kit.core.errors import UsageError
 from kit.core.sanitize import visible
-from kit.guest.cached_probe import Trial, answer, circumstances
-from kit.guest.kernel import cpio, early_modules
-from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
+from kit.extra.guest.cached_probe import Trial, answer, circumstances
+from kit.extra.guest.kernel import cpio, early_modules
+from kit.extra.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
 from kit.host.command import ended, run_bytes, spawn, stop
 from kit.host.durable import sync_filesystem, write_file
 from kit.host.safe_fs import open_file, remove, unpack

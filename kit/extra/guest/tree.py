@@ -14,7 +14,7 @@ from typing import IO
 
 from kit.core.errors import UsageError
 from kit.engines.root import EngineRoot
-from kit.guest.recipe import KernelRecipe, refused
+from kit.extra.guest.recipe import KernelRecipe, refused
 from kit.host.command import reading, run
 from kit.host.safe_fs import copy_directory, new_file, open_file, unpack
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kit.core.errors import UsageError
-from kit.guest.kernel import machine_of
-from kit.guest.machine import Boot, Disk, Kernel, Machine, Tools
+from kit.extra.guest.kernel import machine_of
+from kit.extra.guest.machine import Boot, Disk, Kernel, Machine, Tools
 
 #: The kinds of guests, imported on use.
 MACHINES = {
-    "uml": "kit.guest.uml:UserModeLinux",
-    "qemu": "kit.guest.qemu:Qemu",
+    "uml": "kit.extra.guest.uml:UserModeLinux",
+    "qemu": "kit.extra.guest.qemu:Qemu",
 }
 #: Let the kit choose the kind.
 AUTO = "auto"

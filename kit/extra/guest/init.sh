@@ -39,7 +39,7 @@ modprobe --all --quiet loop btrfs xfs jfs reiserfs nfs nfsd sch_netem zfs $(cat 
 # No udev: the device mapper makes its nodes itself.
 export DM_DISABLE_UDEV=1
 export KIT_HOME=/kit PYTHONPATH=/opt/kit PYTHONDONTWRITEBYTECODE=1
-python3 -m kit.session.guest.agent "$(sed -n 's/.*kit\.channel=\([^ ]*\).*/\1/p' /proc/cmdline)"
+python3 -m kit.extra.guest.agent "$(sed -n 's/.*kit\.channel=\([^ ]*\).*/\1/p' /proc/cmdline)"
 cd /
 umount /kit/cache /kit
 end

@@ -14,9 +14,9 @@ from kit.core.codec import UnreadableError, decode
 from kit.core.errors import UsageError
 from kit.core.private import make_directory
 from kit.engines.root import image_root
-from kit.guest.kernel import OWN
-from kit.guest.recipe import KernelRecipe
-from kit.guest.tree import KernelTree
+from kit.extra.guest.kernel import OWN
+from kit.extra.guest.recipe import KernelRecipe
+from kit.extra.guest.tree import KernelTree
 from kit.host.durable import publish, read_record, write_record
 from kit.host.safe_fs import remove, scratch
 from kit.image import ImageCache

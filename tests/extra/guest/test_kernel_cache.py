@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import MachineError, UnavailableError, UsageError
-from kit.guest import Machine, Tools, make_machine
-from kit.guest.kernel_cache import KernelCache
+from kit.extra.guest import Machine, Tools, make_machine
+from kit.extra.guest.kernel_cache import KernelCache
+from kit.extra.guest.session_kernel import build_kernel, kernel_ahead, with_kernel
 from kit.model.arm import parse_arm
 from kit.model.session import Request, Session
-from kit.session.guest.kernel import build_kernel, kernel_ahead, with_kernel
 
 
 def keep(cache: Path, machine: str, created: float, release: str, recipe: str = "aufs") -> Path:
@@ -103,7 +103,7 @@ def test_where_it_can_not_be_built_the_others_run(tmp_path: Path, monkeypatch: p
     def unreachable(*words: object) -> None:
         raise UnavailableError("no way there", "kit kernel build aufs --source DIRECTORY")
 
-    monkeypatch.setattr("kit.session.guest.kernel.build_kernel", unreachable)
+    monkeypatch.setattr("kit.extra.guest.session_kernel.build_kernel", unreachable)
     told: list[str] = []
     tools = Tools(tmp_path, told.append)
     machine = make_machine("uml", tools, None, None)

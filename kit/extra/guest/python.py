@@ -15,7 +15,7 @@ from pathlib import Path
 import kit
 from kit.core.errors import MachineError, RunError
 from kit.core.paths import APP, resource
-from kit.guest.disk import cached_disk
+from kit.extra.guest.disk import cached_disk
 from kit.host.command import python_module, run
 from kit.host.durable import publish
 from kit.host.safe_fs import scratch

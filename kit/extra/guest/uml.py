@@ -12,8 +12,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from kit.core.errors import MachineError
-from kit.guest.kernel import OWN, release_of
-from kit.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
+from kit.extra.guest.kernel import OWN, release_of
+from kit.extra.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
 from kit.host.machine import cpu_flags, most_mappings
 from kit.model.fact import ACCELERATOR, GUEST, Fact
 

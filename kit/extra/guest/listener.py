@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from kit.core.errors import RunError
-from kit.guest import Machine
+from kit.extra.guest import Machine
 from kit.host.command import Process
 from kit.host.interrupt import interruptible
 from kit.model.event import FactsKnown

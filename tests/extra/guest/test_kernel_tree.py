@@ -12,8 +12,8 @@ import pytest
 
 from kit.core.errors import RunError, UsageError
 from kit.engines.root import EngineRoot
-from kit.guest.recipe import KernelRecipe, MachineRecipe
-from kit.guest.tree import KernelTree
+from kit.extra.guest.recipe import KernelRecipe, MachineRecipe
+from kit.extra.guest.tree import KernelTree
 
 pytestmark = pytest.mark.skipif(not (shutil.which("patch") and shutil.which("make")), reason="needs patch and make")
 
@@ -57,7 +57,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelTree:
             path.write_text(text)
             path.chmod(0o755)
         tar.add(tmp_path / "linux-6.1", "linux-6.1")
-    monkeypatch.setattr("kit.guest.recipe.resource", lambda kind: tmp_path / kind)
+    monkeypatch.setattr("kit.extra.guest.recipe.resource", lambda kind: tmp_path / kind)
     machines = {"uml": MachineRecipe(("defconfig",), ("guest.config",), 1, 1)}
     made = KernelRecipe(
         "x", "s", "usr/src/linux.tar", "git:y", ("a.patch",), machines, parts=("fs",), own_patches=("own.patch",)

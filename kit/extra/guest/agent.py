@@ -1,4 +1,4 @@
-"""Runs a session in a guest: ``python3 -m kit.session.guest.agent CHANNEL``.
+"""Runs a session in a guest: ``python3 -m kit.extra.guest.agent CHANNEL``.
 
 Reads the job from the disk that the host wrote, and reports events to the host on the channel."""
 
@@ -13,7 +13,7 @@ import tty
 from kit.core.codec import decode
 from kit.core.errors import MachineError
 from kit.core.paths import find_paths
-from kit.guest.kernel_check import lacking
+from kit.extra.guest.kernel_check import lacking
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.freezer import Freezer
 from kit.host.machine import read_host

@@ -49,12 +49,12 @@ def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None
 
     Unless the cache has it, this takes 13 minutes of CPU time or more."""
     from kit.core.paths import find_paths
-    from kit.guest.recipe import read_kernel_recipe
+    from kit.extra.guest.recipe import read_kernel_recipe
+    from kit.extra.guest.session_kernel import build_kernel
     from kit.host.interrupt import interruptible
     from kit.report.format.units import duration, moment
     from kit.report.text.progress import make_observer
     from kit.session.execute.session_loop import held_machine
-    from kit.session.guest.kernel import build_kernel
 
     read_kernel_recipe(name).machine(machine)  # before anything is held
     paths = find_paths()
@@ -78,8 +78,8 @@ def list_(json_file: str) -> None:
     from tabulate import tabulate
 
     from kit.core.paths import find_paths
-    from kit.guest.kernel_cache import KernelCache
-    from kit.guest.recipe import kernel_recipes, read_kernel_recipe
+    from kit.extra.guest.kernel_cache import KernelCache
+    from kit.extra.guest.recipe import kernel_recipes, read_kernel_recipe
     from kit.model.drivers import in_guest_kernel
     from kit.report.format.units import moment
 
@@ -109,7 +109,7 @@ def list_(json_file: str) -> None:
 def rm(names: tuple[str, ...]) -> None:
     """Remove built kernels by the name of their recipe."""
     from kit.core.paths import find_paths
-    from kit.guest.kernel_cache import KernelCache
+    from kit.extra.guest.kernel_cache import KernelCache
 
     cache = KernelCache(find_paths().cache)
     for name in names:

@@ -1,1 +1,0 @@
-"""A session in a guest: the disks, the boot, and both sides of the conversation."""
