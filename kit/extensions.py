@@ -41,8 +41,12 @@ class Extra(NamedTuple):
     readers: str = ""
     #: The kit.session.place.Places of guests.
     places: str = ""
+    #: Runs the traced rounds of a session: called with Session and RunContext, returns the Session.
+    traced_rounds: str = ""
     #: Of kit doctor, each with the kind that it lists: called with Paths and Host, yields Diagnosis.
     checks: tuple[tuple[str, str], ...] = ()
+    #: The same, of what is tried while the machine is held: called with MachineLease.
+    held_checks: tuple[tuple[str, str], ...] = ()
     #: By name: the kit.cli.document.Document of kit schema.
     documents: Mapping[str, str] = {}
 
@@ -67,6 +71,7 @@ EXTRAS = (
         renderers={"sessions": "renderers:RENDERERS"},
         readers="runs:MAKERS",
     ),
+    Extra("tracing", traced_rounds="traced:traced_rounds", held_checks=(("tracing", "doctor:tracing"),)),
     Extra(
         "guest",
         commands=(

@@ -15,6 +15,7 @@ from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
 from kit.core.paths import Paths
 from kit.engines import EngineConfig, Sandbox
+from kit.extra.tracing.traced import traced_rounds
 from kit.filesystem import Backing
 from kit.host.cgroup.cgroup import UNIFIED, Cgroup
 from kit.host.recovery.journal import Journal
@@ -26,7 +27,6 @@ from kit.model.scenario import Command, Scenario
 from kit.model.session import Request, Session
 from kit.probe import Probe, Timing
 from kit.session.execute.session_loop import run_session
-from kit.session.execute.traced import traced_rounds
 from kit.session.inputs.input_cache import PreparedInput
 from kit.session.measure.context import MachineLease, RunContext
 from kit.session.measure.workload import Workload

@@ -25,13 +25,14 @@ _KERNEL = [
     "filesystem/nfs_server.py", "extra/guest/cached_probe.py", "host/assumptions.py", "host/cgroup/",
     "host/kernel_part.py", "host/lock.py", "host/machine.py", "host/mounts.py", "host/namespace.py",
     "host/recovery/process_id.py", "host/setting.py", "host/user_namespace.py", "extra/guest/console.py",
-    "extra/guest/agent.py", "session/setup/caches.py", "trace/copy_ups.py", "trace/functions.py", "trace/perf.py",
+    "extra/guest/agent.py", "session/setup/caches.py", "extra/tracing/copy_ups.py",
+    "extra/tracing/functions.py", "extra/tracing/perf.py",
     "session/measure/background.py",
 ]  # fmt: skip
 #: Modules that read files of the kit's own package: recipes, programs, pages.
 _SHIPPED = [
     "filesystem/profile.py", "extra/guest/python.py", "extra/guest/recipe.py",
-    "image/recipe.py", "probe/binary.py", "extra/guest/disks.py", "trace/bpftrace.py",
+    "image/recipe.py", "probe/binary.py", "extra/guest/disks.py", "extra/tracing/bpftrace.py",
 ]  # fmt: skip
 #: Modules that open files in directories of the kit's own, which find_paths has checked and nobody else enters, or in
 #: the session's. They may not open what a user names, nor what lies in a directory of another user's.

@@ -129,7 +129,7 @@ _DOORS: dict[str, tuple[Callable[[Tree], list[str]], dict[str, str]]] = {
             "engines/installed.py": "within one process",
             "image/image.py": "whether a directory is new",
             "session/setup/caches.py": "cached pages, within one session",
-            "host/store_times.py": "whether a store moves it", "trace/copy_ups.py": "copies are given the time",
+            "host/store_times.py": "whether a store moves it", "extra/tracing/copy_ups.py": "copies are given the time",
         },
     ),
     "reading a repository": (

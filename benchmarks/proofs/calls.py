@@ -35,6 +35,7 @@ from kit.analysis.stats.estimators import CONFIDENCE, family_confidence, student
 from kit.analysis.traces.calls import CallCosts, compare_calls, overheads
 from kit.core.errors import KitError
 from kit.core.paths import find_paths
+from kit.extra.tracing.calls import CallTracer, find_call_tracer
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import ended, run, spawn
 from kit.host.namespace import enter_private_mounts
@@ -43,11 +44,10 @@ from kit.model.sample import Phase, Sample
 from kit.model.session import Request
 from kit.report.text.calls import render_calls
 from kit.report.text.progress import Lines
+from kit.session.measure.tracer import Traced
 from kit.session.prepared import StartOptions
 from kit.session.start import launch
 from kit.store import open_store
-from kit.trace.calls import CallTracer, find_call_tracer
-from kit.trace.tracer import Traced
 
 HERE = Path(__file__).with_name("calls")
 FILES, DIRECTORIES = 20, 4

@@ -17,11 +17,10 @@ from kit.engines.root import root_name, versions
 from kit.extensions import EXTRAS
 from kit.filesystem import bundled
 from kit.host.assumptions import ASSUMPTIONS, Unmet
-from kit.host.cgroup.cgroup import Cgroup, machine_cpu
+from kit.host.cgroup.cgroup import machine_cpu
 from kit.host.cgroup.counters import pressure, read_counters
 from kit.host.cgroup.energy import machine_energy
 from kit.host.command import require
-from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
 from kit.host.setting import SETTINGS, read_settings
 from kit.image import ImageCache
@@ -32,14 +31,9 @@ from kit.model.drivers import DRIVERS, UNION, default_placement, drivers
 from kit.model.event import EventSink
 from kit.probe import probe_binary
 from kit.session.execute.session_loop import held_machine
-from kit.session.measure.context import MachineLease
 from kit.session.setup.caches import DROP_CACHES
 from kit.session.setup.provision import Provision
-from kit.session.trial import Diagnosis, own_fix, ran_on, refused, run_probe, trial_provision, try_arm, unbuilt
-from kit.trace.calls import find_call_tracer
-from kit.trace.functions import find_functions
-from kit.trace.perf import find_perf_tracer
-from kit.trace.tracer import Level
+from kit.session.trial import Diagnosis, ran_on, refused, run_probe, trial_provision, try_arm, unbuilt
 
 _TOOLS = ("dockerd", "containerd", "mmdebstrap", "tar", "zstd", "xz", "setpriv", "unshare")
 
@@ -79,7 +73,9 @@ def _in_session(paths: Paths, host: Host, observer: EventSink, wait: bool) -> It
         yield from guarded("engine root", _in_roots(provision, paths))
         yield from guarded("placement", _placements(provision, docker, host))
         yield from guarded("engine", _engines(provision, docker))
-        yield from guarded("tracing", _tracing(lease))
+        for extra in EXTRAS:
+            for kind, check in extra.held_checks:
+                yield from guarded(kind, extra.load(check)(lease))
         yield from guarded("measuring", _arm_figures(provision, docker))
 
 
@@ -248,19 +244,6 @@ def _machine_figures() -> Iterator[Diagnosis]:
     yield _figure(
         "cold caches", os.access(DROP_CACHES, os.W_OK), "caches can be dropped", "not permitted", "run as root"
     )
-
-
-def _tracing(lease: MachineLease) -> Iterator[Diagnosis]:
-    """Return what kit compare --explain-calls and --profile can record here."""
-    scratch, group = lease.scratch, Cgroup.named(lease.setting.cgroup)
-    for find in (
-        lambda: find_call_tracer(scratch, group),
-        lambda: find_functions(scratch, group),
-        lambda: find_perf_tracer(scratch),
-    ):
-        checkpoint()
-        level: Level = find()[1]
-        yield Diagnosis("tracing", level.name, level.works, level.reason, own_fix(level.fix))
 
 
 def _figure(name: str, works: bool, good: str, bad: str, fix: str) -> Diagnosis:

@@ -26,6 +26,11 @@ from kit.core.errors import UsageError
 from kit.core.quantity import cpu_list, duration, pairs, percentage, size
 from kit.core.sanitize import printable
 from kit.extra.exchange.runs import read_runs
+from kit.extra.tracing.bpftrace import read_maps
+from kit.extra.tracing.calls import rows
+from kit.extra.tracing.cpu_attribution import Parts
+from kit.extra.tracing.functions import function_rows
+from kit.extra.tracing.perf import fold_script
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile
 from kit.filesystem.profile import parse_profiles, recorded
 from kit.fleet.address import parse_address
@@ -68,11 +73,6 @@ from kit.session.wire.remote_session import RemoteSession
 from kit.store.exchange import load_lines
 from kit.store.outbox.events import load_change
 from kit.store.outbox.outbox import whole_lines
-from kit.trace.bpftrace import read_maps
-from kit.trace.calls import rows
-from kit.trace.cpu_attribution import Parts
-from kit.trace.functions import function_rows
-from kit.trace.perf import fold_script
 from tests import strategies as odd
 from tests.build_output import BUILDAH, BUILDKIT, BUILDKIT_CACHED, CACHED, CLASSIC
 from tests.fleet.machines import FIRST, ONE, TWO, sample

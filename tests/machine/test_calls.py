@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from kit.extra.tracing.calls import CallTracer, find_call_tracer
 from kit.host.cgroup.cgroup import UNIFIED, Cgroup
 from kit.host.command import spawn, which
 from kit.host.namespace import enter_private_mounts
 from kit.model.call import FUSE
-from kit.trace.calls import CallTracer, find_call_tracer
-from kit.trace.tracer import Traced
+from kit.session.measure.tracer import Traced
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]

@@ -25,10 +25,10 @@ import sys, time
 from pathlib import Path
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.namespace import enter_private_mounts
-from kit.trace.bpftrace import with_tracefs
-from kit.trace.calls import CallTracer
-from kit.trace.perf import find_perf_tracer
-from kit.trace.tracer import Traced
+from kit.extra.tracing.bpftrace import with_tracefs
+from kit.extra.tracing.calls import CallTracer
+from kit.extra.tracing.perf import find_perf_tracer
+from kit.session.measure.tracer import Traced
 kind, scratch, session = sys.argv[1], Path(sys.argv[2]), Cgroup.named(sys.argv[3])
 enter_private_mounts()
 with_tracefs()

@@ -52,7 +52,7 @@ DROPPED = ("unionfs-fuse",)
 #: These mount where the kit looks for it.
 FUSE = ("mergerfs", "unionfs-fuse")
 TESTS = (
-    "tests/machine/test_peers.py", "tests/machine/test_calls.py", "tests/machine/test_traced.py", "tests/trace",
+    "tests/machine/test_peers.py", "tests/machine/test_calls.py", "tests/machine/test_traced.py", "tests/extra/tracing",
     "tests/engines/test_union.py", *(f"tests/releases/engine_arms.py::test_arm[{arm}]" for arm in ARMS[""]),
 )  # fmt: skip
 #: By package of PyPI: its tests, and the oldest release that they pass with.

@@ -13,6 +13,7 @@ from statistics import fmean
 
 from kit.core.errors import RunError
 from kit.engines.registry import registry_blocker
+from kit.extensions import EXTRAS
 from kit.filesystem import BackingOptions
 from kit.host.cgroup.cgroup import Cgroup
 from kit.model.arm import Arm
@@ -24,7 +25,6 @@ from kit.model.sample import Sample
 from kit.model.session import DONE, FAILED, NotRun, Session
 from kit.session.execute.materials import LoadMaterials, Materials, shown, workloads
 from kit.session.execute.session_loop import run_session
-from kit.session.execute.traced import traced_rounds
 from kit.session.measure.background import Load
 from kit.session.measure.context import MachineLease, RunContext
 from kit.session.measure.pilot import Pilot, WorkloadFailedError, pilot_runs
@@ -74,7 +74,17 @@ def execute(session: Session, context: SessionContext, lease: MachineLease, mate
         run = RunContext(plan, made, provision, context.events, lease, load)
         session = run_session(session, run, partial(_left, plan, began))
         traced = session.request.traced and session.status == DONE
-        return traced_rounds(session, run) if traced else session
+        return _traced(session, run) if traced else session
+
+
+def _traced(session: Session, run: RunContext) -> Session:
+    """Run the traced rounds, which explain the measured ones. Raises KeyboardInterrupt, KitError."""
+    for extra in EXTRAS:
+        if extra.traced_rounds:
+            traced: Session = extra.load(extra.traced_rounds)(session, run)
+            return traced
+    run.events.tell("not traced: this kit has no tracers")
+    return session
 
 
 def _failed(session: Session, events: EventSink, samples: tuple[Sample, ...]) -> Session:

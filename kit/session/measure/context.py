@@ -17,8 +17,8 @@ from kit.model.arm import Arm
 from kit.model.event import EventSink, PhaseStarted
 from kit.model.plan import Plan, PlanStep
 from kit.session.measure.background import Load
+from kit.session.measure.tracer import Tracer
 from kit.session.measure.workload import Workload
-from kit.trace.tracer import Tracer
 
 
 class ArmProvider(Protocol):

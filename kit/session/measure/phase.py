@@ -19,7 +19,7 @@ from kit.model.plan import PlanStep
 from kit.model.sample import Phase
 from kit.parsers.figure import Reported
 from kit.probe.client import Timing
-from kit.trace.tracer import Recording, Traced, Tracer
+from kit.session.measure.tracer import Recording, Traced, Tracer
 
 
 class Observer(Protocol):

@@ -17,7 +17,7 @@ from kit.host.file_data import handle, own_data
 from kit.host.mounts import Mount, read_mounts
 from kit.model.call import COPY_UP, DIRECTORY, FILE, NO_DATA, UNMARKED, UNSEEN, WITH_DATA, Call
 from kit.model.sample import Phase
-from kit.trace.tracer import Traced
+from kit.session.measure.tracer import Traced
 
 #: Prefixes of the attributes with which unions mark copied files, and files whose data are not copied yet: overlay as
 #: root and with the option userxattr (Documentation/filesystems/overlayfs.rst), and fuse-overlayfs.

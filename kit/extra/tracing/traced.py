@@ -7,6 +7,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kit.extra.tracing.calls import find_call_tracer
+from kit.extra.tracing.copy_ups import CopyUpTracer
+from kit.extra.tracing.functions import find_functions
+from kit.extra.tracing.perf import find_perf_tracer
 from kit.host.cgroup.idle_load import NOT_WATCHED
 from kit.model.event import FactsKnown, RunsAdded
 from kit.model.fact import NO_TRACING, TRACING
@@ -15,12 +19,8 @@ from kit.model.sample import TRACED
 from kit.model.session import Session
 from kit.session.execute.session_loop import RunTiming, run_round
 from kit.session.measure.context import RunContext
+from kit.session.measure.tracer import Level, Tracer
 from kit.session.plan.schedule import Round, find_failing
-from kit.trace.calls import find_call_tracer
-from kit.trace.copy_ups import CopyUpTracer
-from kit.trace.functions import find_functions
-from kit.trace.perf import find_perf_tracer
-from kit.trace.tracer import Level, Tracer
 
 
 def find_tracers(session: Session, run: RunContext) -> tuple[tuple[Tracer, ...], tuple[Level, ...]]:

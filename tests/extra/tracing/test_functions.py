@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kit.extra.tracing.bpftrace import program, read_maps, with_tracefs
+from kit.extra.tracing.functions import FUNCTIONS, function_probes, function_rows, known
 from kit.host.command import which
 from kit.host.namespace import enter_private_mounts
 from kit.model.call import FUNCTION, LOST, Call
-from kit.trace.bpftrace import program, read_maps, with_tracefs
-from kit.trace.functions import FUNCTIONS, function_probes, function_rows, known
 
 SYMBOLS = """\
 ffffffff81861b80 t ovl_copy_up_one\t[overlay]

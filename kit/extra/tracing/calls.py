@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.errors import KitError, RunError
+from kit.extra.tracing.bpftrace import Maps, attached, program, with_tracefs
+from kit.extra.tracing.functions import function_probes, function_rows
+from kit.extra.tracing.names import call_name, call_number, error_name, opcode_name
 from kit.host.cgroup.cgroup import UNIFIED, Cgroup, hierarchies
 from kit.host.command import require, run
 from kit.model.call import CALL, FAULT, FUSE, LOST, NOT_RECORDED, PAGE_FAULT, Call
 from kit.model.sample import Phase
-from kit.trace.bpftrace import Maps, attached, program, with_tracefs
-from kit.trace.functions import function_probes, function_rows
-from kit.trace.names import call_name, call_number, error_name, opcode_name
-from kit.trace.tracer import Level, Traced, existing
+from kit.session.measure.tracer import Level, Traced, existing
 
 _NS = 1e9
 _MOUNT = "run mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified"

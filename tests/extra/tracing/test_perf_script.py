@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kit.extra.tracing.cpu_attribution import Parts
+from kit.extra.tracing.perf import fold_script, sampling_rate
+from kit.extra.tracing.perf_script import Fork, Lost, StackSample, read_script
 from kit.model.profile import ENGINE, FUSE, KERNEL, KIT, LOOP, REST, WORKLOAD
-from kit.trace.cpu_attribution import Parts
-from kit.trace.perf import fold_script, sampling_rate
-from kit.trace.perf_script import Fork, Lost, StackSample, read_script
 
 SCRIPT = """\
          swapper     0/0         0.000000: PERF_RECORD_FORK(2:2):(0:0)

@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.errors import KitError, RunError
+from kit.extra.tracing.cpu_attribution import Parts
+from kit.extra.tracing.perf_script import OPTIONS, Fork, Lost, StackSample, read_script
 from kit.host.cgroup.cgroup import machine_cpu
 from kit.host.command import CommandError, Process, died, install_fix, reading, run, spawn, stop
 from kit.host.interrupt import interruptible
 from kit.host.packages import PACKAGES
 from kit.model.profile import CpuProfile, Stack, make_profile
 from kit.model.sample import Phase
-from kit.trace.cpu_attribution import Parts
-from kit.trace.perf_script import OPTIONS, Fork, Lost, StackSample, read_script
-from kit.trace.tracer import Level, Traced, existing
+from kit.session.measure.tracer import Level, Traced, existing
 
 #: Stacks per second of each CPU: not a divisor of any timer's rate, to avoid running in step with one.
 HERTZ, LEAST_HERTZ = 499, 19

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from kit.analysis.traces.stacks import by_function, by_part
+from kit.extra.tracing.perf import find_perf_tracer
 from kit.host.cgroup.cgroup import Cgroup
 from kit.model.profile import WORKLOAD
 from kit.model.sample import Phase
-from kit.trace.perf import find_perf_tracer
-from kit.trace.tracer import Traced
+from kit.session.measure.tracer import Traced
 
 
 def test_without_perf_its_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

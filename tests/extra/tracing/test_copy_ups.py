@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.host.file_data import own_data
-from kit.host.mounts import parse_mounts
-from kit.model.call import DIRECTORY, FILE
-from kit.trace.copy_ups import (
+from kit.extra.tracing.copy_ups import (
     FUSE_OVERLAYFS,
     OVERLAY,
     Layers,
@@ -21,6 +18,9 @@ from kit.trace.copy_ups import (
     handles,
     parse_layers,
 )
+from kit.host.file_data import own_data
+from kit.host.mounts import parse_mounts
+from kit.model.call import DIRECTORY, FILE
 
 
 def test_layers_of_mount_options() -> None:

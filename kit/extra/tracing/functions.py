@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kit.core.errors import KitError
+from kit.extra.tracing.bpftrace import Maps, attached, program, with_tracefs
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import require
 from kit.model.call import FUNCTION, LOST, NOT_RECORDED, Call
-from kit.trace.bpftrace import Maps, attached, program, with_tracefs
-from kit.trace.tracer import Level, existing
+from kit.session.measure.tracer import Level, existing
 
 #: Entries of drivers, by the names of kernels since 5.10; /proc/kallsyms lists those of a kernel. Functions called for
 #: each page, block or name are left out: the probes would cost more than the functions, in the arm alone.
