@@ -97,7 +97,7 @@ def test_scripts_that_pages_name_exist() -> None:
     results = "".join(path.read_text(encoding="utf-8") for path in RESULTS)
     paths, names = (
         set(re.findall(r"`(benchmarks/[a-z_/]+\.[a-z]+)", text)),
-        set(re.findall(r"`([a-z_]+\.py)\b", results)),
+        set(re.findall(r"`(?:benchmarks/[a-z]+/)?([a-z_]+\.py)\b", results)),
     )
     assert len(paths) > 10 and len(names) > 15
     assert not {path for path in paths if not (ROOT / path).is_file()} and names <= scripts

@@ -19,7 +19,7 @@ from kit.analysis.history.session_diff import SessionDiff
 from kit.analysis.matrix.mean import ArmMean
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.stats.estimate import Interval
 from kit.guest.kernel_cache import BuiltKernel
 from kit.image import Image
 from kit.model.call import Call

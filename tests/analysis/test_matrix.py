@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.matrix.cell import NOT_RUN, MatrixCell, log_centre, more_than
+from kit.analysis.matrix.cell import MatrixCell, log_centre, more_than
 from kit.analysis.matrix.matrix import Matrix, counting, make_matrix
 from kit.analysis.matrix.pooled import pooled_rows
 from kit.analysis.matrix.row import rows_of
@@ -17,7 +17,8 @@ from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.footprint import SPACE, WRITTEN
-from kit.analysis.session.ranking import DURABLE, EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER
+from kit.analysis.session.ranking import DURABLE
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, REFERENCE, SLOWER
 from kit.analysis.stats.estimators import Centre, student_quantile
 from kit.analysis.stats.weighted import weighted_half, weighted_mean
 from kit.core.errors import UsageError

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.matrix.cell import NOT_RUN, TOO_FEW
-from kit.analysis.session.ranking import FASTER
+from kit.analysis.stats.estimate import FASTER, NOT_RUN, TOO_FEW
 from kit.core.errors import UsageError
 from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.machine_class import class_of

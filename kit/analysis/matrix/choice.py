@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kit.analysis.matrix.cell import MatrixCell
 from kit.analysis.matrix.mean import ArmMean
 from kit.analysis.matrix.row import MatrixRow
-from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 from kit.model.arm import known_arm
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kit.analysis.matrix.cell import NOT_MEASURED, NOT_RUN, TOO_FEW, MatrixCell
+from kit.analysis.matrix.cell import MatrixCell
 from kit.analysis.matrix.matrix import Matrix
 from kit.analysis.matrix.mean import ArmMean
 from kit.analysis.matrix.row import MatrixRow
-from kit.analysis.session.ranking import FASTER, REFERENCE, SLOWER
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.stats.estimate import FASTER, NOT_MEASURED, NOT_RUN, REFERENCE, SLOWER, TOO_FEW, Interval
 from kit.model.metric import described
 from kit.report.format import units
 from kit.report.matrix.words import MARKS, change, headline, notes
