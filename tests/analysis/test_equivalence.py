@@ -6,9 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.matrix.cell import MatrixCell, log_centre
-from kit.analysis.matrix.mean import mean_of
-from kit.analysis.matrix.row import MatrixRow, rows_of
 from kit.analysis.session.analyse import Analysis, analyse
 from kit.analysis.session.ranking import RankRow
 from kit.analysis.stats.estimate import (
@@ -20,6 +17,9 @@ from kit.analysis.stats.estimate import (
     visible_ratio,
     within_margin,
 )
+from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
+from kit.extra.matrix.analysis.mean import mean_of
+from kit.extra.matrix.analysis.row import MatrixRow, rows_of
 from kit.model.plan import DECIDE_FROM
 from kit.model.sample import Phase, Sample
 from kit.model.session import Request, Session

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
 from kit.analysis.history.history import Entry, make_entry
 from kit.analysis.history.outcome import Outcome, outcomes
-from kit.analysis.matrix.cell import MatrixCell, log_centre
-from kit.analysis.matrix.row import MatrixRow, plain_pairs, set_beside
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.footprint import SPACE, WRITTEN
@@ -17,6 +15,8 @@ from kit.analysis.session.ranking import DURABLE, REAL, split_picks
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.stats.estimate import NOT_RUN, REFERENCE, TOO_FEW, judge
 from kit.analysis.stats.estimators import Centre, mean_centre
+from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
+from kit.extra.matrix.analysis.row import MatrixRow, plain_pairs, set_beside
 from kit.model.session import NotRun, Session
 from kit.model.sweep import Values, with_copies
 

@@ -2,10 +2,10 @@
 
 A mean is the weighted geometric mean of the ratios, the one mean of normalised figures whose order does not depend on
 the reference (Fleming and Wallace 1986, doi:10.1145/5666.5673). Its interval is Student's t of the mean logarithm
-(``kit.analysis.stats.weighted``), simultaneous for all arms by Bonferroni (Dunn 1961). The simultaneous interval is
-not narrower than what the cells' own simultaneous intervals make of it: those of sessions that chose their end are
-widened. Scenarios are a fixed set: the interval says how well the mean of these scenarios is known on these machines,
-and not what other builds cost. benchmarks/proofs/matrix.py shows how often it holds.
+(``weighted``), simultaneous for all arms by Bonferroni (Dunn 1961). The simultaneous interval is not narrower than
+what the cells' own simultaneous intervals make of it: those of sessions that chose their end are widened.
+Scenarios are a fixed set: the interval says how well the mean of these scenarios is known on these machines, and not
+what other builds cost. benchmarks/proofs/matrix.py shows how often it holds.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kit.analysis.matrix.cell import MatrixCell, ratio_of
-from kit.analysis.matrix.row import MatrixRow
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimate import REFERENCE, Interval, Verdict, as_ratio, exp, judge
 from kit.analysis.stats.estimators import Centre
 from kit.analysis.stats.variance_pooling import MANY
-from kit.analysis.stats.weighted import Common, weighted_half, weighted_mean
+from kit.extra.matrix.analysis.cell import MatrixCell, ratio_of
+from kit.extra.matrix.analysis.row import MatrixRow
+from kit.extra.matrix.analysis.weighted import Common, weighted_half, weighted_mean
 
 
 @dataclass(frozen=True)
