@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from kit.cli.pages.markdown import code, table
 
 if TYPE_CHECKING:
     from kit.filesystem import Profile
-    from kit.model.metric import Metric
+    from kit.model.metric_source import Source
 
 #: A line of a page that stands for a generated part.
 MARK = re.compile(r"^<!-- generate: ([a-z-]+) -->$", re.MULTILINE)
@@ -41,18 +41,19 @@ def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
 
 
 def metrics() -> str:
-    """The metrics by which arms are compared."""
+    """The figures of a phase and of a run."""
     from kit.model.metric import METRICS
+    from kit.model.metric_source import RUN_SOURCES, SOURCES
 
-    def made(item: Metric) -> str:
-        return code(item.parts).replace(", ", " + ") + (f" / `{item.over}`" if item.over else "")
+    def row(source: Source) -> Sequence[str]:
+        metrics = [METRICS[name] for name in source.names]
+        unit = ", ".join(dict.fromkeys(metric.unit or "count" for metric in metrics))
+        parts = code(metrics[0].parts).replace(", ", " + ") + (f" / `{metrics[0].over}`" if metrics[0].over else "")
+        compared = "yes" if metrics[0].compared else "no"
+        return (code(source.names), unit, compared, source.source or parts, source.pitfalls)
 
-    rows = [
-        (f"`{item.name}`", item.unit or "count", f"{item.better} is better", made(item))
-        for item in METRICS.values()
-        if item.compared
-    ]
-    return table(("metric", "unit", "", "made of"), rows)
+    run = [(code(source.names), "s", "no", source.source, source.pitfalls) for source in RUN_SOURCES]
+    return table(("figure", "unit", "compared", "from", "pitfalls"), [*map(row, SOURCES), *run])
 
 
 def programs_read() -> str:
