@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 #: The pages with output, and the sessions that they show, as kit export wrote them.
 SHOWN = {"docs/tutorial.md": "tests/data/tutorial.kit.json.gz", "docs/results.md": "docs/results.kit.json.gz"}
 #: The pages that say on which machines the kit has run, and what of them is generated.
-MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "docs/reference/machine.md": re.compile(
+MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "benchmarks/users_machine/MACHINES.md": re.compile(
     r"(?<=^<!-- machines -->\n).*?(?=^<!-- end -->)", re.M | re.S)}  # fmt: skip
 #: Which releases the tests have passed with, and the page that says so.
 RELEASES, RELEASED = "tests/releases/RELEASES.md", re.compile(

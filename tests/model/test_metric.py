@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from kit.cli.pages.parts import metrics
 from kit.host.cgroup.counters import Counters
 from kit.host.cgroup.memory import PeakMemory
-from kit.cli.pages.parts import metrics
 from kit.model.metric import COUNT, GREATEST, LEVEL, MEASURED, METRICS
 from kit.model.metric_source import RUN_SOURCES, SOURCES
 from kit.model.sample import Phase, Sample, total

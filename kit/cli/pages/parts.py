@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
         "commands": partial(commands, root), "scenarios": scenarios, "scenario-keys": scenario_keys,
         "nightly-keys": nightly_keys, "settings": settings, "facts": facts, "errors": errors,
         "assumptions": assumptions, "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
-        "programs-read": programs_read,
+        "programs-read": programs_read, "environment": environment,
     }  # fmt: skip
 
 
@@ -134,8 +134,19 @@ def nightly_keys() -> str:
     return _keys(known_keys())
 
 
-def _keys(tables: Mapping[str, Iterable[str]]) -> str:
-    return table(("table", "all keys"), [(where, code(keys)) for where, keys in tables.items()])
+def _keys(tables: Mapping[str, Mapping[str, str]]) -> str:
+    rows = [(f"`{where}`" if where != "top" else where, f"`{key}`", text)
+            for where, keys in tables.items() for key, text in keys.items()]  # fmt: skip
+    return table(("table", "key", "is"), rows)
+
+
+def environment() -> str:
+    """The environment variables that the kit reads."""
+    from kit.core.environment import VARIABLES
+    from kit.host.commit import CI_VARIABLES
+
+    ci = (code(CI_VARIABLES), "the commit of a CI job; the first that holds one becomes the fact `CI commit`")
+    return table(("variable", "what it does"), [*((f"`{name}`", text) for name, text in VARIABLES.items()), ci])
 
 
 def settings() -> str:
