@@ -80,13 +80,13 @@ class _Document:
 class _InputTable:
     source: Annotated[
         str | None,
-        "a directory, a tarball, `deb:PACKAGE#SUITE` (a Debian package with a tarball of sources in /usr/src; without a "
-        "suite that of this machine), `git:URL#BRANCH`, `git:DIRECTORY#BRANCH` or `git:DIRECTORY#COMMIT`",
+        "a directory, a tarball, `deb:PACKAGE#SUITE` (a Debian package with a tarball of sources in /usr/src; without "
+        "a suite that of this machine), `git:URL#BRANCH`, `git:DIRECTORY#BRANCH` or `git:DIRECTORY#COMMIT`",
     ] = None
     into: Annotated[
         str,
-        "`tree`: unpacked into the build tree; `inputs`: a read-only tarball at `{inputs}/NAME.tar.zst`; `directory`: an "
-        "unpacked directory at `{inputs}/NAME`",
+        "`tree`: unpacked into the build tree; `inputs`: a read-only tarball at `{inputs}/NAME.tar.zst`; `directory`: "
+        "an unpacked directory at `{inputs}/NAME`",
     ] = "tree"
     strip: Annotated[int, Meta(ge=0, le=MOST), "leading directories to remove"] = 0
     exclude: Annotated[tuple[str, ...], "patterns to leave out"] = ()

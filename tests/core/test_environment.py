@@ -7,8 +7,8 @@ from kit.core.environment import VARIABLES
 from kit.host.commit import CI_VARIABLES
 
 ROOT = Path(__file__).parents[2] / "kit"
-#: What every program reads, what sudo sets, and a request's path of a web server.
-USUAL = {"PATH", "HOME", "SUDO_UID", "PATH_INFO"}
+#: What every program reads, what sudo sets, a request's path of a web server, and what the kit gives its own programs.
+USUAL = {"PATH", "HOME", "SUDO_UID", "PATH_INFO", "KIT_PLAIN_ROOT", "KIT_STATIC"}
 READ = re.compile(r"""environ(?:\.get\(|\[)\s*"(\w+)"|envvar="(\w+)"|"(KIT_[A-Z_]+)\"""")
 
 
