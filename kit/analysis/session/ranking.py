@@ -43,6 +43,19 @@ MORE_IS_BETTER = "more"
 #: Verdicts of a row against the reference; '' if one round or none contains both. ``slower`` is worse and ``faster``
 #: better in any metric.
 REFERENCE, SLOWER, FASTER, EQUIVALENT, INCONCLUSIVE = "reference", "slower", "faster", "equivalent", "inconclusive"
+_SIGNIFICANT = "significant: the simultaneous interval excludes 0 %, and the arm is not equivalent"
+#: What each verdict means.
+VERDICTS = {
+    SLOWER: f"{_SIGNIFICANT}. *Slower, but not significant after correcting for 7 comparisons*: measure again before "
+    "you believe it. Of many arms without a cost one often looks slower",
+    FASTER: _SIGNIFICANT,
+    EQUIVALENT: "within ±3 % (`--margin`), by the simultaneous 90 % interval. The printed one, of 95 %, may reach a "
+    "little further. It takes 3 rounds and a control within the margin; a note says what is missing",
+    INCONCLUSIVE: "none of these. *80 % power for 3.1 %*: a penalty of 3.1 % is significant in four sessions of five. "
+    "In the fifth it is missed. The arm may cost the upper end of its simultaneous interval, which `--explain` prints. "
+    'That is not "no overhead"',
+    REFERENCE: "what others are compared with",
+}
 #: The common choices; the first one that ran is the reference if the session names none.
 _COMMON = tuple(f"layer:{words}" for words in common_drivers())
 

@@ -36,7 +36,7 @@ def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
         "commands": partial(commands, root), "scenarios": scenarios, "scenario-keys": scenario_keys,
         "nightly-keys": nightly_keys, "settings": settings, "facts": facts, "errors": errors,
         "assumptions": assumptions, "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
-        "programs-read": programs_read, "environment": environment,
+        "programs-read": programs_read, "environment": environment, "store-views": store_views, "verdicts": verdicts,
     }  # fmt: skip
 
 
@@ -138,6 +138,21 @@ def _keys(tables: Mapping[str, Mapping[str, str]]) -> str:
     rows = [(f"`{where}`" if where != "top" else where, f"`{key}`", text)
             for where, keys in tables.items() for key, text in keys.items()]  # fmt: skip
     return table(("table", "key", "is"), rows)
+
+
+def verdicts() -> str:
+    """What each verdict means."""
+    from kit.analysis.session.ranking import VERDICTS
+
+    return table(("verdict", "means"), list(VERDICTS.items()))
+
+
+def store_views() -> str:
+    """The columns of the views of the store."""
+    from kit.store.schema.views import COLUMNS
+
+    rows = [(f"`{view}`", code(names), text) for view, columns in COLUMNS.items() for names, text in columns.items()]
+    return table(("view", "column", "is"), rows)
 
 
 def environment() -> str:
