@@ -38,9 +38,10 @@ from reckoned import Machine, by_turns
 from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session import ranking
-from kit.analysis.session.ranking import EQUIVALENT, FASTER, SLOWER, Ranking, rank
+from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, SLOWER
 from kit.analysis.stats.estimators import Floats
 from kit.model.arm import parse_arms
 from kit.model.default import AUTO_ROUNDS

@@ -30,6 +30,7 @@ from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.session.difference import Difference, PairSet
 from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER, Verdict
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN, known_arm
 from kit.model.default_driver import common_drivers
@@ -40,22 +41,6 @@ from kit.model.variant import of_first_variant
 #: The ranking's default metric: time until the data is safe.
 DURABLE, REAL = "durable", "real"
 MORE_IS_BETTER = "more"
-#: Verdicts of a row against the reference; '' if one round or none contains both. ``slower`` is worse and ``faster``
-#: better in any metric.
-REFERENCE, SLOWER, FASTER, EQUIVALENT, INCONCLUSIVE = "reference", "slower", "faster", "equivalent", "inconclusive"
-_SIGNIFICANT = "significant: the simultaneous interval excludes 0 %, and the arm is not equivalent"
-#: What each verdict means.
-VERDICTS = {
-    SLOWER: f"{_SIGNIFICANT}. *Slower, but not significant after correcting for 7 comparisons*: measure again before "
-    "you believe it. Of many arms without a cost one often looks slower",
-    FASTER: _SIGNIFICANT,
-    EQUIVALENT: "within ±3 % (`--margin`), by the simultaneous 90 % interval. The printed one, of 95 %, may reach a "
-    "little further. It takes 3 rounds and a control within the margin; a note says what is missing",
-    INCONCLUSIVE: "none of these. *80 % power for 3.1 %*: a penalty of 3.1 % is significant in four sessions of five. "
-    "In the fifth it is missed. The arm may cost the upper end of its simultaneous interval, which `--explain` prints. "
-    'That is not "no overhead"',
-    REFERENCE: "what others are compared with",
-}
 #: The common choices; the first one that ran is the reference if the session names none.
 _COMMON = tuple(f"layer:{words}" for words in common_drivers())
 
@@ -70,8 +55,8 @@ class RankRow:
     better; ``group``: letters, and arms that share one are not significantly different (Piepho 2004). An arm that is no
     pick (``bare``) has neither: 0 and ''.
 
-    ``verdict``: one of the constants above. An arm may differ significantly and yet by less than the margin: it is
-    ``equivalent``, since that answers whether the difference matters.
+    ``verdict``: '' if one round or none contains both. An arm may differ significantly and yet by less than the margin:
+    it is ``equivalent``, since that answers whether the difference matters.
     """
 
     arm: str
@@ -83,7 +68,7 @@ class RankRow:
     rank_high: int
     group: str
     n: int
-    verdict: str = ""
+    verdict: Verdict = ""
 
 
 @dataclass(frozen=True)
@@ -348,7 +333,7 @@ def _rows(
     return tuple(rows)
 
 
-def _verdict(against: Difference | None, better: str, margin: float) -> str:
+def _verdict(against: Difference | None, better: str, margin: float) -> Verdict:
     if against is None:
         return REFERENCE
     if against.low_all is None:

@@ -142,7 +142,7 @@ def _keys(tables: Mapping[str, Mapping[str, str]]) -> str:
 
 def verdicts() -> str:
     """What each verdict means."""
-    from kit.analysis.session.ranking import VERDICTS
+    from kit.analysis.stats.estimate import VERDICTS
 
     return table(("verdict", "means"), list(VERDICTS.items()))
 

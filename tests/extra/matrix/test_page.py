@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.report.renderer import MATRIX, find
+from kit.extra.matrix.renderers import MATRIX
+from kit.extra.matrix.stored import MatrixQuestion, find_matrix
+from kit.report.renderer import find
 from kit.store import Store
-from kit.store.matrix import MatrixQuestion, find_matrix
 from kit.web.app import make_app
 from tests.browser import luminance
 from tests.matrices import suite

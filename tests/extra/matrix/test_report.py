@@ -10,11 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.matrix.matrix import Matrix, make_matrix
-from kit.analysis.matrix.row import rows_of
-from kit.report.matrix.view import view_matrix
-from kit.report.matrix.words import change
-from kit.report.renderer import MATRIX, find, names
+from kit.extra.matrix.analysis.matrix import Matrix, make_matrix
+from kit.extra.matrix.analysis.row import rows_of
+from kit.extra.matrix.renderers import MATRIX
+from kit.extra.matrix.report.view import view_matrix
+from kit.extra.matrix.report.words import change
+from kit.report.renderer import find, names
 from tests.json_schemas import check_document
 from tests.matrices import COSTS, REFERENCE, in_copies, made, suite
 

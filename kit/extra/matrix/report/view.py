@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kit.analysis.matrix.cell import NOT_MEASURED, NOT_RUN, TOO_FEW, MatrixCell
-from kit.analysis.matrix.matrix import Matrix
-from kit.analysis.matrix.mean import ArmMean
-from kit.analysis.matrix.row import MatrixRow
-from kit.analysis.session.ranking import FASTER, REFERENCE, SLOWER
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.stats.estimate import FASTER, NOT_MEASURED, NOT_RUN, REFERENCE, SLOWER, TOO_FEW, Interval
+from kit.extra.matrix.analysis.cell import MatrixCell
+from kit.extra.matrix.analysis.matrix import Matrix
+from kit.extra.matrix.analysis.mean import ArmMean
+from kit.extra.matrix.analysis.row import MatrixRow
+from kit.extra.matrix.report.words import MARKS, change, headline, notes
 from kit.model.metric import described
 from kit.report.format import units
-from kit.report.matrix.words import MARKS, change, headline, notes
 
 #: From these ratios on a difference has the next darker shade.
 _SHADES = (1.1, 1.3)

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
 from kit.analysis.history.history import Entry, make_entry
 from kit.analysis.history.outcome import Outcome, outcomes
-from kit.analysis.matrix.cell import NOT_RUN, TOO_FEW, MatrixCell, judge_interval, log_centre
-from kit.analysis.matrix.row import MatrixRow, plain_pairs, set_beside
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.footprint import SPACE, WRITTEN
-from kit.analysis.session.ranking import DURABLE, REAL, REFERENCE, split_picks
+from kit.analysis.session.ranking import DURABLE, REAL, split_picks
 from kit.analysis.session.stopping import looks, widening
+from kit.analysis.stats.estimate import NOT_RUN, REFERENCE, TOO_FEW, judge
 from kit.analysis.stats.estimators import Centre, mean_centre
+from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
+from kit.extra.matrix.analysis.row import MatrixRow, plain_pairs, set_beside
 from kit.model.session import NotRun, Session
 from kit.model.sweep import Values, with_copies
 
@@ -127,7 +128,7 @@ def _cells(
         more = _mean(one.comparison.difference for one in of_arm[item.arm])
         own = _mean(one.mean for one in of_arm[item.arm])
         yield MatrixCell(
-            item.arm, judge_interval(whole.low_all, whole.high_all, len(whole.machines), margin), time,
+            item.arm, judge(whole.together, len(whole.machines), margin), time,
             whole.low_all, whole.high_all, _centre(bare.get(item.arm)), _centre(beside[SPACE].get((item.arm, point))),
             _centre(beside[WRITTEN].get((item.arm, point))),
             Centre(base.estimate + more.estimate, own.error, own.degrees, own.n) if base and more and own else None,

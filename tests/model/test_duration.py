@@ -3,7 +3,7 @@
 import pytest
 
 from kit.model.arm import parse_arms
-from kit.model.estimate import after_pilot, estimate, how_long, round_seconds
+from kit.model.duration import after_pilot, estimate, how_long, round_seconds
 from kit.model.plan import make_plan
 from kit.model.sample import Sample
 from kit.model.session import DONE, NotRun, Request, Session

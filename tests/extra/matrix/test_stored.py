@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.matrix.cell import NOT_RUN, TOO_FEW
-from kit.analysis.session.ranking import FASTER
+from kit.analysis.stats.estimate import FASTER, NOT_RUN, TOO_FEW
 from kit.core.errors import UsageError
+from kit.extra.matrix.renderers import MATRIX
+from kit.extra.matrix.stored import MatrixQuestion, find_matrix
 from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.machine_class import class_of
 from kit.model.session import RUNNING, Request
-from kit.report.renderer import MATRIX, find
+from kit.report.renderer import find
 from kit.store import Store
-from kit.store.matrix import MatrixQuestion, find_matrix
 from tests.matrices import COSTS, FACTS, REFERENCE, in_copies, made, on_machine, suite
 from tests.stores import new_store
 

@@ -2,10 +2,10 @@
 
 A mean is the weighted geometric mean of the ratios, the one mean of normalised figures whose order does not depend on
 the reference (Fleming and Wallace 1986, doi:10.1145/5666.5673). Its interval is Student's t of the mean logarithm
-(``kit.analysis.stats.weighted``), simultaneous for all arms by Bonferroni (Dunn 1961). The simultaneous interval is
-not narrower than what the cells' own simultaneous intervals make of it: those of sessions that chose their end are
-widened. Scenarios are a fixed set: the interval says how well the mean of these scenarios is known on these machines,
-and not what other builds cost. benchmarks/proofs/matrix.py shows how often it holds.
+(``weighted``), simultaneous for all arms by Bonferroni (Dunn 1961). The simultaneous interval is not narrower than
+what the cells' own simultaneous intervals make of it: those of sessions that chose their end are widened.
+Scenarios are a fixed set: the interval says how well the mean of these scenarios is known on these machines, and not
+what other builds cost. benchmarks/proofs/matrix.py shows how often it holds.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kit.analysis.matrix.cell import MatrixCell, judge_interval, ratio_of
-from kit.analysis.matrix.row import MatrixRow
-from kit.analysis.session.ranking import REFERENCE
 from kit.analysis.stats import estimators
-from kit.analysis.stats.estimators import Centre, Interval
+from kit.analysis.stats.estimate import REFERENCE, Interval, Verdict, as_ratio, exp, judge
+from kit.analysis.stats.estimators import Centre
 from kit.analysis.stats.variance_pooling import MANY
-from kit.analysis.stats.weighted import Common, weighted_half, weighted_mean
+from kit.extra.matrix.analysis.cell import MatrixCell, ratio_of
+from kit.extra.matrix.analysis.row import MatrixRow
+from kit.extra.matrix.analysis.weighted import Common, weighted_half, weighted_mean
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ArmMean:
     over as many rows as have figures, ``n`` of the interval."""
 
     arm: str
-    verdict: str
+    verdict: Verdict
     scenarios: int
     of: int
     ratio: Interval | None = None
@@ -56,15 +56,15 @@ def mean_of(arm: str, rows: Sequence[MatrixRow], family: int, margin: float) -> 
     if time is None:
         return made
     halves = [(weight, cell.half_all) for weight, cell in having]
-    together = estimators.as_ratio(interval_together(time, halves, family, [cell.common for _, cell in having]))
+    together = as_ratio(interval_together(time, halves, family, [cell.common for _, cell in having]))
     n = min(cell.n for _, cell in having)
-    verdict = judge_interval(together.low, together.high, n, margin, _visible(having))
+    verdict = judge(together, n, margin, _visible(having))
     return replace(made, verdict=verdict, low_all=together.low, high_all=together.high)
 
 
 def _visible(having: Sequence[tuple[float, MatrixCell]]) -> float:
     """Return the ratio that bounds the mean of the sessions' controls, which are independent."""
-    return estimators.exp(weighted_half([(weight, math.log(cell.visible)) for weight, cell in having]))
+    return exp(weighted_half([(weight, math.log(cell.visible)) for weight, cell in having]))
 
 
 def interval_together(
@@ -87,7 +87,7 @@ def reference_mean(arm: str, rows: Sequence[MatrixRow]) -> ArmMean:
     return _made(arm, REFERENCE, rows, len(rows), None)
 
 
-def _made(arm: str, verdict: str, rows: Sequence[MatrixRow], scenarios: int, ratio: Interval | None) -> ArmMean:
+def _made(arm: str, verdict: Verdict, rows: Sequence[MatrixRow], scenarios: int, ratio: Interval | None) -> ArmMean:
     cells = [(row.weight, cell) for row in rows if (cell := row.cell(arm))]
     whole = len(cells) == len(rows) and all(cell.bare and cell.bare.error is not None for _, cell in cells)
     return ArmMean(

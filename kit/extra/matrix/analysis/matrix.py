@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.analysis.fleet.answer import LeftOut
-from kit.analysis.matrix.cell import MatrixCell
-from kit.analysis.matrix.choice import Choice, choose
-from kit.analysis.matrix.mean import ArmMean, mean_of, reference_mean
-from kit.analysis.matrix.row import MatrixRow
 from kit.core.errors import UsageError
+from kit.extra.matrix.analysis.cell import MatrixCell
+from kit.extra.matrix.analysis.choice import Choice, choose
+from kit.extra.matrix.analysis.mean import ArmMean, mean_of, reference_mean
+from kit.extra.matrix.analysis.row import MatrixRow
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,9 @@ import math
 from dataclasses import dataclass
 
 from kit.analysis.runs.compare import Comparison
-from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
-from kit.analysis.stats import equivalence, estimators
-from kit.analysis.stats.estimators import Centre, Interval
-
-#: Verdicts of cells without an interval, beside those of rankings: a single round; an arm that could not run, with the
-#: reason; one that ran alike on too few machines to be pooled; an arm that no session has.
-ONE_ROUND, NOT_RUN, TOO_FEW, NOT_MEASURED = "one round", "not run", "too few machines", "not measured"
+from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import Interval, Verdict, as_ratio
+from kit.analysis.stats.estimators import Centre
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class MatrixCell:
     ``reason``: why there is no figure; ``fix``: what to do about it."""
 
     arm: str
-    verdict: str
+    verdict: Verdict
     time: Centre | None = None
     low_all: float | None = None
     high_all: float | None = None
@@ -68,7 +64,7 @@ class MatrixCell:
 
 def ratio_of(logs: Centre | None) -> Interval | None:
     """Return the ratio with its individual 95 % interval, of a centre of logarithms."""
-    return estimators.as_ratio(logs.interval()) if logs else None
+    return as_ratio(logs.interval()) if logs else None
 
 
 def log_centre(ratio: float | None, low: float | None, high: float | None, degrees: int, n: int) -> Centre | None:
@@ -82,15 +78,6 @@ def log_centre(ratio: float | None, low: float | None, high: float | None, degre
 
 
 _END = 0.5 + estimators.CONFIDENCE / 2
-
-
-def judge_interval(low_all: float | None, high_all: float | None, n: int, margin: float, visible: float = 1.0) -> str:
-    """Return the verdict of a simultaneous interval. ``n`` and ``visible``: as is_equivalent takes them."""
-    if low_all is None or high_all is None:
-        return ONE_ROUND
-    if equivalence.is_equivalent(low_all, high_all, n, margin, visible):
-        return EQUIVALENT
-    return SLOWER if low_all > 1 else FASTER if high_all < 1 else INCONCLUSIVE
 
 
 def more_than(item: Comparison | None) -> Centre | None:

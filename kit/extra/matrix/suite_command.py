@@ -12,22 +12,24 @@ import click
 from click.core import ParameterSource
 
 from kit.cli.options import check_the_store, say_store, the_store
+from kit.cli.scenario_kind import ScenarioKind
 from kit.cli.streams import complain
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import NOT_RUN, worst
 from kit.core.quantity import duration, pairs
+from kit.extra.matrix.renderers import MATRIX
 from kit.model.options import read_quantities
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.session import DONE
 from kit.model.settings import SHARED_OPTIONS
-from kit.report.renderer import MATRIX, find
+from kit.report.renderer import find
 
 if TYPE_CHECKING:
     from kit.analysis.history.night import Task
+    from kit.extra.matrix.suite import SuitePart
     from kit.model.session import Request, Session
     from kit.model.sweep import Values
     from kit.nightly.job import Job
-    from kit.nightly.suite import SuitePart
     from kit.store import Store
 
 #: Options that replace what a suite's file says of each task, and those of the start.
@@ -45,8 +47,8 @@ _NO_SETTINGS = ("rounds", "precision", "budget")
 
 def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
     """Run the suite, print the matrix, and return the exit code. Raises KitError, KeyboardInterrupt."""
+    from kit.extra.matrix.suite import find_suite
     from kit.host.remote_cache import use_peers
-    from kit.nightly.suite import find_suite
 
     fix = "leave it out, or write a suite of your own: kit compare suite:FILE.toml"
     if context.meta.get("kit.command"):
@@ -118,8 +120,8 @@ def _fields(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
 def _run(job: Job, given: Mapping[str, Any], asked: set[str]) -> int:
     """Run the suite. ``asked``: options on the command line."""
     from kit.core.paths import find_paths
+    from kit.extra.matrix.suite import Runner, find_run, new_run, run_suite
     from kit.host.machine import read_host
-    from kit.nightly.suite import Runner, find_run, new_run, run_suite
     from kit.report.text.progress import make_observer
     from kit.session.prepared import StartOptions
     from kit.session.start import launch, resume
@@ -172,7 +174,7 @@ def _again(name: str, budget: str) -> str:
 
 def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
     """Print the matrix of the suite's sessions, and what did not run."""
-    from kit.store.matrix import MatrixQuestion, find_matrix
+    from kit.extra.matrix.stored import MatrixQuestion, find_matrix
 
     done = [part.session for part in parts if part.session and part.session.status == DONE and part.session.samples]
     margin = max((session.request.margin for session in done), default=DEFAULT_MARGIN)
@@ -212,3 +214,18 @@ def _code(part: SuitePart) -> int:
     if part.session is None or _not_run(part.session):
         return NOT_RUN
     return part.session.exit_code(part.task.request.arms)
+
+
+def _names() -> list[str]:
+    from kit.extra.matrix.suite import suite_names
+
+    return suite_names()
+
+
+def _summary(name: str) -> str:
+    from kit.extra.matrix.suite import find_suite
+
+    return f"within one budget: {', '.join(task.name for task in find_suite(name).tasks)}"
+
+
+SUITES = ScenarioKind(compare_suite, _names, _summary)

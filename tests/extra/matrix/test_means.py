@@ -8,19 +8,20 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.matrix.cell import NOT_RUN, MatrixCell, log_centre, more_than
-from kit.analysis.matrix.matrix import Matrix, counting, make_matrix
-from kit.analysis.matrix.pooled import pooled_rows
-from kit.analysis.matrix.row import rows_of
-from kit.analysis.matrix.weights import parse_weights
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.footprint import SPACE, WRITTEN
-from kit.analysis.session.ranking import DURABLE, EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER
+from kit.analysis.session.ranking import DURABLE
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, REFERENCE, SLOWER
 from kit.analysis.stats.estimators import Centre, student_quantile
-from kit.analysis.stats.weighted import weighted_half, weighted_mean
 from kit.core.errors import UsageError
+from kit.extra.matrix.analysis.cell import MatrixCell, log_centre, more_than
+from kit.extra.matrix.analysis.matrix import Matrix, counting, make_matrix
+from kit.extra.matrix.analysis.pooled import pooled_rows
+from kit.extra.matrix.analysis.row import rows_of
+from kit.extra.matrix.analysis.weighted import weighted_half, weighted_mean
+from kit.extra.matrix.analysis.weights import parse_weights
 from kit.model.default import AUTO_ROUNDS
 from tests.matrices import COSTS, in_copies, made, on_machine, suite
 from tests.matrices import REFERENCE as ARM

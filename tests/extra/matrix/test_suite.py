@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from kit.cli.compare import compare
-from kit.cli.suite import _check_begun, _report
 from kit.core.errors import BusyError, UnavailableError, UsageError
+from kit.extra.matrix.suite import Runner, SuitePart, find_run, find_suite, new_run, run_suite
+from kit.extra.matrix.suite_command import _check_begun, _report
 from kit.model.arm import parse_arms
 from kit.model.plan import make_plan
 from kit.model.session import FAILED, INTERRUPTED, Request, Session
 from kit.nightly.job import Job
-from kit.nightly.suite import Runner, SuitePart, find_run, find_suite, new_run, run_suite
 from kit.session.plan.planning import find_scenario
 from kit.session.setup.resumable import record_begun
 from tests.command_line import Kit

@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from kit.analysis.matrix.cell import NOT_RUN, TOO_FEW
-from kit.analysis.matrix.choice import WrongFor, is_driver_beside
-from kit.analysis.matrix.matrix import Matrix, counting
-from kit.analysis.matrix.mean import ArmMean
-from kit.analysis.matrix.row import MatrixRow
-from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, SLOWER, TOO_FEW
 from kit.core.listing import listed
+from kit.extra.matrix.analysis.choice import WrongFor, is_driver_beside
+from kit.extra.matrix.analysis.matrix import Matrix, counting
+from kit.extra.matrix.analysis.mean import ArmMean
+from kit.extra.matrix.analysis.row import MatrixRow
 from kit.report.fleet.cost import left_lines
 from kit.report.format import units
 from kit.report.format.interval import percent_interval

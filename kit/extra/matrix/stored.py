@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from kit.analysis.fleet.answer import SHARED, LeftOut
 from kit.analysis.fleet.cost import LEAST
-from kit.analysis.matrix.filling import find_compared, find_differences, find_different_work, find_missing
-from kit.analysis.matrix.matrix import Matrix, make_matrix
-from kit.analysis.matrix.pooled import pooled_rows
-from kit.analysis.matrix.row import MatrixRow, rows_of
 from kit.analysis.session.ranking import split_picks
 from kit.core.errors import UsageError
+from kit.extra.matrix.analysis.filling import find_compared, find_differences, find_different_work, find_missing
+from kit.extra.matrix.analysis.matrix import Matrix, make_matrix
+from kit.extra.matrix.analysis.pooled import pooled_rows
+from kit.extra.matrix.analysis.row import MatrixRow, rows_of
 from kit.model.arm import spelled
 from kit.model.default_driver import common_drivers
 from kit.model.fact import DEFAULT_REFERENCE, SEVERAL, WORKER

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kit.analysis.matrix.cell import MatrixCell
-from kit.analysis.matrix.mean import ArmMean
-from kit.analysis.matrix.row import MatrixRow
-from kit.analysis.session.ranking import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
+from kit.extra.matrix.analysis.cell import MatrixCell
+from kit.extra.matrix.analysis.mean import ArmMean
+from kit.extra.matrix.analysis.row import MatrixRow
 from kit.model.arm import known_arm
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kit.analysis.matrix.matrix import Matrix
+from kit.extra.matrix.analysis.matrix import Matrix
+from kit.extra.matrix.report.view import view_matrix
 from kit.report.format.sanitize import shown
-from kit.report.matrix.view import view_matrix
 from kit.report.page.html import render_page
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from kit.analysis.matrix.cell import MatrixCell, ratio_of
-from kit.analysis.matrix.matrix import Matrix
-from kit.analysis.matrix.row import MatrixRow
-from kit.analysis.stats.estimators import Centre, Interval
+from kit.analysis.stats.estimate import Interval
+from kit.analysis.stats.estimators import Centre
+from kit.extra.matrix.analysis.cell import MatrixCell, ratio_of
+from kit.extra.matrix.analysis.matrix import Matrix
+from kit.extra.matrix.analysis.row import MatrixRow
 from kit.report.format.csv_rows import render_sheet
 from kit.report.format.sanitize import shown
 

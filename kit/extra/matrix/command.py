@@ -9,8 +9,9 @@ import click
 from kit.cli.completion import complete_scenarios, complete_stored_arms
 from kit.cli.options import output_options, store_option, the_store, write_rendered
 from kit.core.quantity import percentage
+from kit.extra.matrix.renderers import MATRIX
 from kit.model.metric import COMPARED
-from kit.report.renderer import MATRIX, find
+from kit.report.renderer import find
 
 _EPILOG = """\b
 Examples:
@@ -47,8 +48,8 @@ def matrix(
     """Show which driver to take: scenarios and arms in one table.
 
     The last rows are means over the scenarios, and what each arm costs beside time."""
-    from kit.analysis.matrix.weights import parse_weights
-    from kit.store.matrix import MatrixQuestion, find_matrix
+    from kit.extra.matrix.analysis.weights import parse_weights
+    from kit.extra.matrix.stored import MatrixQuestion, find_matrix
 
     asked = MatrixQuestion(
         scenarios, arms, reference, machine_class, since.replace(tzinfo=UTC).timestamp() if since else None,

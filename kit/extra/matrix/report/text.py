@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kit.analysis.matrix.matrix import Matrix
+from kit.extra.matrix.analysis.matrix import Matrix
+from kit.extra.matrix.report.view import CellView, view_matrix
 from kit.report.format.sanitize import shown
 from kit.report.format.table import GITHUB, render_table
 from kit.report.format.wrap import screen, wrap
-from kit.report.matrix.view import CellView, view_matrix
 
 _GAP = 2  # columns between two of tabulate's
 
