@@ -26,7 +26,7 @@ Differences that remain:
   The budget of the kit includes its set-up, warm-up runs and pauses. It runs no control arm here, as the peers.
 - The kit writes dirty data back between runs and reads the roots again before each round; peers do neither. The kit's
   interval of interleaved runs includes the difference of two copies of the same files, a peer's does not
-  (docs/explanation/rounds.md).
+  (docs/explanation/method.md).
 - runexec runs without its own container, in which Docker's socket is hidden. Its ``cputime`` of ``docker run`` is that
   of the Docker client: the container is not in its control group.
 
@@ -70,13 +70,13 @@ from kit.engines.backing_root import BackingRoot
 from kit.engines.bare import BareEngine
 from kit.engines.docker import DockerEngine
 from kit.engines.sandbox import Sandbox
+from kit.extra.exchange.runs import read_runs
 from kit.filesystem import BackingOptions, make_backing
 from kit.host.interrupt import interruptible, take_interrupts
 from kit.host.machine import read_host
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import parse_arm
 from kit.model.session import Request
-from kit.parsers.runs import read_runs
 from kit.report.text.progress import Quiet
 from kit.session.execute.materials import gather, shown, workloads
 from kit.session.execute.session_loop import held_machine
