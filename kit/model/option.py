@@ -36,6 +36,17 @@ class Option:
         """Return the option as on the command line."""
         return self.flag or f"--{self.name.replace('_', '-')}"
 
+    @property
+    def file_type(self) -> Any:
+        """Return the type of its value in a file."""
+        return dict[str, Any] if self.kind is dict else self.kind
+
+    def check_choice(self, value: Any, where: str) -> None:
+        """Check the value of a file; ``where`` names the file. Raises UsageError."""
+        if self.choices and value not in self.choices:
+            known = ", ".join(filter(None, self.choices))
+            raise UsageError(f"{where}: unknown {self.name} = '{value}'", f"use one of: {known}")
+
     def spelled(self, prefix: str) -> str:
         """Return the option as on a command line whose options begin with ``prefix``; '' means a file."""
         return self.words.replace("--", prefix, 1) if prefix else self.name

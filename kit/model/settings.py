@@ -19,7 +19,7 @@ SHARED_OPTIONS: Mapping[str, Option] = {name: item for name, item in OPTIONS.ite
 #: Names of all settings, and their types in a file.
 KEYS: Mapping[str, Any] = {
     **_OTHERS,
-    **{name: dict[str, Any] if item.kind is dict else item.kind for name, item in SHARED_OPTIONS.items()},
+    **{name: item.file_type for name, item in SHARED_OPTIONS.items()},
 }
 _Table: Any = TypedDict("_Table", dict(KEYS), total=False)  # type: ignore[misc]
 
@@ -60,10 +60,8 @@ def read_settings(text: str, source: str, table: str = "") -> tuple[ConfigEntry,
 
 
 def _check(item: ConfigEntry) -> None:
-    option = OPTIONS.get(item.key)
-    if option and option.choices and item.value not in option.choices:
-        known = ", ".join(filter(None, option.choices))
-        raise UsageError(f"{item.where}: unknown {item.key} = '{item.value}'", f"use one of: {known}")
+    if item.key in OPTIONS:
+        OPTIONS[item.key].check_choice(item.value, item.where)
     try:
         read_options({item.key: item.value}, "")
     except UsageError as error:

@@ -46,7 +46,7 @@ class _NotifyTable(TypedDict, total=False):
 def _option_key(option: Option) -> Any:
     """Return the type of an option as a key, with its help. A key for --no-… is true without it."""
     text = f"`false`: {option.help[0].lower()}{option.help[1:]}" if option.negated else option.help
-    return Annotated[dict[str, Any] if option.kind is dict else option.kind, text]
+    return Annotated[option.file_type, text]
 
 
 #: Keys copied unchanged into a request.
@@ -146,10 +146,8 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
             f"{where}: give either scenario or command, or commands",
             'give one of them, for example scenario = "kernel:short"',
         )
-    for option in OPTIONS.values():
-        if option.choices and given.get(option.name, option.default) not in option.choices:
-            known = ", ".join(filter(None, option.choices))
-            raise UsageError(f"{where}: unknown {option.name} = '{given[option.name]}'", f"use one of: {known}")
+    for name in OPTIONS.keys() & given:
+        OPTIONS[name].check_choice(given[name], where)
     if given.get("on", LIMIT) not in RULES:
         raise UsageError(f"{where}: unknown on = '{given['on']}'", f"use one of: {', '.join(RULES)}")
     if given.get("rounds", 1) < 1:

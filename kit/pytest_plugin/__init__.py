@@ -20,7 +20,7 @@ from kit.core.errors import KitError
 from kit.model.option import Option
 from kit.model.options import OPTIONS, SHARED
 from kit.pytest_plugin import xdist
-from kit.pytest_plugin.runner import NOT_MEASURED, RUNNER, SessionRunner, refuse_unwritable
+from kit.pytest_plugin.runner import NOT_MEASURED, PREFIX, RUNNER, SessionRunner, refuse_unwritable
 
 if TYPE_CHECKING:
     from kit.pytest_plugin.compare import Result
@@ -38,9 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add = group.addoption
     add("--kit-arms", metavar="A,B,…", help="collect scenario files and run them on these arms; 'default': all")
     for name in SHARED:
-        _add_shared(add, OPTIONS[name])
-        negated = "false: " if OPTIONS[name].negated else ""
-        parser.addini(f"kit_{name}", f"{negated}the same as {_words(OPTIONS[name])}")
+        item = OPTIONS[name]
+        _add_shared(add, item)
+        parser.addini(f"kit_{name}", f"{'false: ' if item.negated else ''}the same as {item.spelled(PREFIX)}")
     parser.addini("kit_store", "the same as --kit-store")
     add("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenario files")
     add("--kit-fs", default="", metavar="FS,FS", help="put arms that name no filesystem on each of these")
@@ -66,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def _add_shared(add: Callable[..., None], item: Option) -> None:
     """Add an option of requests under the plugin's prefix."""
-    words, name = _words(item), f"kit_{item.name}"
+    words, name = item.spelled(PREFIX), f"kit_{item.name}"
     text = f"{item.help[0].lower()}{item.help[1:]}".replace("%", "%%")
     if item.kind is bool:
         action = "store_false" if item.negated else "store_true"
@@ -78,10 +78,6 @@ def _add_shared(add: Callable[..., None], item: Option) -> None:
     kind = str if item.read else item.kind
     metavar = "N" if kind is int else item.metavar
     add(words, dest=name, type=kind, metavar=metavar, choices=item.choices or None, help=text)
-
-
-def _words(item: Option) -> str:
-    return item.words.replace("--", "--kit-", 1)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -176,7 +176,7 @@ def settings() -> str:
     for key, kind in KEYS.items():
         kind_name = kinds.get(kind, "table" if "dict" in str(kind) else "list")
         words = others[key] if key in others else OPTIONS[key].words
-        pytest = words.replace("--", "--kit-", 1) if key in (*SHARED, "store") else ""
+        pytest = "--kit-store" if key == "store" else OPTIONS[key].spelled("--kit-") if key in SHARED else ""
         rows.append((f"`{key}`", kind_name, f"`{words}`", f"`{pytest}`" if pytest else ""))
     return table(("key", "is", "option", "of pytest"), rows)
 
