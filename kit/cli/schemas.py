@@ -19,6 +19,8 @@ from kit.analysis.history.session_diff import SessionDiff
 from kit.analysis.matrix.mean import ArmMean
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
+from kit.analysis.session.difference import Difference
+from kit.analysis.session.ranking import Ranking, RankRow
 from kit.analysis.stats.estimate import Interval
 from kit.guest.kernel_cache import BuiltKernel
 from kit.image import Image
@@ -99,6 +101,22 @@ _SESSION_DOCUMENT = {
     "comparisons": tuple[Comparison, ...],
     **{part: _ANALYSIS[part] for part in PARTS},
 }
+_ENDS = dict.fromkeys(("low", "high", "low_all", "high_all"), float | None)
+_DIFFERENCE = _table(
+    "Difference",
+    **_fields(
+        Difference,
+        ratio=float,
+        n=int,
+        visible=float,
+        **dict.fromkeys(("low_bound", "high_bound"), float | None),
+        **_ENDS,
+    ),
+)
+_RANK_ROW = _table("RankRow", **_fields(RankRow, against=_DIFFERENCE | None))
+_SESSION_DOCUMENT["rankings"] = _list(_table("Ranking", **_fields(
+    Ranking, rows=_list(_RANK_ROW), filesystems=_list(_DIFFERENCE), pairs=_list(_DIFFERENCE)
+)))  # fmt: skip
 _FIGURES = ("mean", "baseline_mean", "ratio", "low", "high")
 _NIGHT = _table("HistoryRow", **{
     **dict.fromkeys(("session", "machine", "kit", "source_commit", "ci_commit"), str), "series": int, "created": float,
@@ -119,13 +137,17 @@ _TASK = _table(
     comparisons=list[Comparison], histories=_list(_TRACK), common_changes=list[CommonChange], not_run=list[NotRun],
 )  # fmt: skip
 _WAITING = _table("WaitingOutbox", session=str, runs=int, store=str, reason=str, file=str)
-_FLEET_RATIO = _table("FleetRatioRecord", **_fields(FleetRatio), verdict=str)
-_FLEET_ARM = _table("FleetArmRecord", **_fields(FleetArm, whole=_FLEET_RATIO), classes_differ=bool)
+_OF_FLEET = _fields(FleetRatio, ratio=float | None, **_ENDS)
+_FLEET_ARM = _table("FleetArmRecord", **_fields(
+    FleetArm, whole=_table("FleetRatioRecord", **_OF_FLEET, verdict=str), classes_differ=bool,
+    classes=_list(_table("FleetRatio", **_OF_FLEET)),
+))  # fmt: skip
 _CELL = _table("MatrixCellRecord", **{
     "arm": str, "verdict": str, **dict.fromkeys(("ratio", "over_bare", "space", "written", "mean", "more"),
     Interval | None), "low_all": float | None, "high_all": float | None, "n": int, "session": str,
     "reason": str, "fix": str,
 })  # fmt: skip
+_MEAN = _table("ArmMean", **_fields(ArmMean, ratio=Interval | None, low_all=float | None, high_all=float | None))
 _MATRIX_ROW = _table("MatrixRowRecord", **{
     "scenario": str, "point": str, "params": dict[str, str], "metric": str, "weight": float, "counts": bool,
     "machines": int, "cells": _list(_CELL),
@@ -150,7 +172,7 @@ DOCUMENTS: Mapping[str, Document] = {
         "machines": _list(_table("MachineStatus", **_fields(Member), runs=list[ShareStatus]))}),
     "matrix": Document("kit matrix --json", {
         "class": str, "reference": str, "margin": float, "take": str, "equivalent": list[str],
-        "inconclusive": list[str], "wrong_for": _list(_WRONG_FOR), "rows": _list(_MATRIX_ROW), "means": list[ArmMean],
+        "inconclusive": list[str], "wrong_for": _list(_WRONG_FOR), "rows": _list(_MATRIX_ROW), "means": _list(_MEAN),
         "classes": list[str], "without": list[str], "left_out": list[LeftOut]}),
     "scenarios": Document("kit scenarios --json", {"scenarios": list[Scenario]}),
     "images": Document("kit image list --json", {"images": list[Image]}),

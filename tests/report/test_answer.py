@@ -114,7 +114,7 @@ def test_one_comparison_has_one_interval_of_each_kind() -> None:
         assert {item.arm: ends(item) for item in found.costs} == {
             arm: ends(item) for arm, item in whole.items() if arm in {row.arm for row in found.rows}
         }
-        text = percent_interval(mine.ratio, mine.low_all, mine.high_all)
+        text = percent_interval(mine.together)
         assert shown(session).count(text) == 2  # the headline and the column
 
 

@@ -122,7 +122,7 @@ def test_every_format_holds_the_mean_its_interval_and_the_prediction(name: str) 
         assert float(first["ratio"]) == whole.ratio and float(first["prediction_high"]) == whole.prediction.high
         assert [row["machine"] for row in machines] == [f"builder-{i:02}" for i in range(4)]
     else:
-        assert percent_interval(whole.ratio, whole.low, whole.high) in text
+        assert percent_interval(whole.estimate) in text
         assert whole.prediction.low and percent_range(whole.prediction.low, whole.prediction.high) in text
 
 
