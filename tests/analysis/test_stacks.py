@@ -84,7 +84,11 @@ def test_what_costs_more_is_found_and_nothing_else() -> None:
     for by in (SELF, INCLUSIVE):
         found = session(2, {new: 0.3}, by)
         first = found[0]
-        assert (first.name[0] in ("ovl_lookup", "call0")) and first.difference.significant and first.difference.low is not None
+        assert (
+            (first.name[0] in ("ovl_lookup", "call0"))
+            and first.difference.significant
+            and first.difference.low is not None
+        )
         assert first.difference.low < 0.3 < (first.difference.high or 0)
         assert {item.name[0] for item in found if item.difference.significant} <= {"ovl_lookup", "call0"}
     paths = {item.name: item for item in session(2, {new: 0.3}, PATH) if item.arm == "layer:overlay2"}
@@ -103,16 +107,16 @@ def test_intervals_hold_as_often_as_they_say(rounds: int, drift: float) -> None:
             assert item.difference.low is not None
             held += not item.difference.leaves_out(true)
             alone += 1
-        together += all(
-            not item.difference.together.leaves_out(true) for item, true in zip(found, truth, strict=True)
-        )
+        together += all(not item.difference.together.leaves_out(true) for item, true in zip(found, truth, strict=True))
     assert held / alone >= 0.935, held / alone
     assert together >= sessions - 3, together
 
 
 def test_one_round_has_no_interval() -> None:
     found = session(3, {}, SELF, rounds=1)
-    assert all(item.difference.low is None and not item.difference.significant and item.difference.n == 1 for item in found)
+    assert all(
+        item.difference.low is None and not item.difference.significant and item.difference.n == 1 for item in found
+    )
 
 
 def test_arms_without_a_common_round_are_not_compared() -> None:

@@ -157,10 +157,8 @@ def _passes_on(item: StackCost, callees: Mapping[str, float], told: Collection[s
     callee. ``told``: names of significant functions. A significant function does not pass its difference on to one that
     is not."""
     sign = 1 if item.difference.estimate > 0 else -1
-    most = max(
-        (sign * seconds for name, seconds in callees.items() if name in told or not item.difference.significant),
-        default=0.0,
-    )
+    counted = told if item.difference.significant else callees
+    most = max((sign * seconds for name, seconds in callees.items() if name in counted), default=0.0)
     return most >= _PASSED_ON * abs(item.difference.estimate)
 
 

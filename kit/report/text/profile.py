@@ -79,13 +79,9 @@ def differs(arm: ArmProfile, point: str) -> str:
 
 def _significant(costs: Sequence[StackCost | None]) -> list[str]:
     """Return the functions that differ significantly, those that do most."""
-    found = sorted(
-        (item for item in costs if item and item.difference.significant),
-        key=lambda item: -abs(item.difference.estimate),
-    )
-    return [
-        f"{shortened(item.name[-1], _NAME * CHARACTER)} {item.difference.estimate:+z.3f} s" for item in found[:_SAID]
-    ]
+    clear = [(item.name[-1], item.difference.estimate) for item in costs if item and item.difference.significant]
+    clear.sort(key=lambda function: -abs(function[1]))
+    return [f"{shortened(name, _NAME * CHARACTER)} {seconds:+z.3f} s" for name, seconds in clear[:_SAID]]
 
 
 def tables(arm: ArmProfile, point: str) -> list[ProfileTable]:
@@ -105,10 +101,8 @@ def tables(arm: ArmProfile, point: str) -> list[ProfileTable]:
 
 
 def _family(costs: Sequence[StackCost | None]) -> str:
-    known = [item for item in costs if item]
-    return (
-        f"; intervals simultaneous for all {known[0].family}" if known and known[0].difference.low is not None else ""
-    )
+    known = [item for item in costs if item and item.difference.low is not None]
+    return f"; intervals simultaneous for all {known[0].family}" if known else ""
 
 
 def _part(item: StackCost) -> tuple[str, ...]:
