@@ -33,7 +33,6 @@ from worlds import Arms, World, play
 
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ranking import Ranking, rank
-from kit.analysis.stats.estimate import within_margin
 from kit.model.arm import parse_arms
 from kit.model.options import SessionOptions
 from kit.model.plan import DECIDE_FROM, DEFAULT_MARGIN, Plan, make_plan
@@ -123,8 +122,8 @@ def judge(ranking: Ranking, truth: Arms) -> Tally:
     for row in ranking.rows:
         if row.against:
             item = row.against
-            alone = within_margin(item.low_bound, item.high_bound, ranking.margin)
-            said = alone, alone and item.n >= DECIDE_FROM, item.equivalent(ranking.margin)
+            alone = (item.ratio.bounded or item.ratio.together).within(ranking.margin)
+            said = alone, alone and item.ratio.n >= DECIDE_FROM, item.ratio.equivalent(ranking.margin)
             found.append((abs(truth[row.arm]) <= math.log1p(ranking.margin), said))
     rules = range(3)
     true = [said for equal, said in found if equal]

@@ -65,11 +65,11 @@ def simulate(rounds: int, world: str, series: noise.Floats, seed: int) -> Played
     for row in found.rows:
         if row.against and row.pick:
             item = row.against
-            made = log_centre(item.ratio, item.low, item.high, item.degrees, item.n)
+            made = log_centre(item.ratio, item.degrees)
             if made is None or made.error is None:
                 return None
             away = made.estimate - (truth[row.arm] - truth[REFERENCE])
-            half = MatrixCell(row.arm, "", low_all=item.low_all, high_all=item.high_all).half_all
+            half = MatrixCell(row.arm, "", together=item.ratio.together).half_all
             missed.append((row.arm, Centre(away, made.error, made.degrees, made.n), half))
     _, centres, halves = zip(*sorted(missed, key=lambda item: item[0]), strict=True)
     return Played(centres, halves)

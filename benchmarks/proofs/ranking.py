@@ -15,6 +15,7 @@ Printed for each kind of noise and number of rounds:
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -60,8 +61,10 @@ def simulate(plan: Plan, name: str, series: noise.Floats, seed: int) -> Tally:
 def judge(found: Ranking, truth: Arms) -> Tally:
     names = [row.arm for row in found.picks]
     pairs = {(item.arm, item.other): item for item in found.pairs}
-    missed = {pair: not np.log(item.low_all or 1e-9) <= truth[pair[0]] - truth[pair[1]] <= np.log(item.high_all or 1e9)
-              for pair, item in pairs.items()}  # fmt: skip
+    missed = {
+        (arm, other): item.ratio.together.leaves_out(math.exp(truth[arm] - truth[other]))
+        for (arm, other), item in pairs.items()
+    }
     column = any(wrong for pair, wrong in missed.items() if found.reference in pair)
     others = any(wrong for pair, wrong in missed.items() if found.reference not in pair)
     groups = {row.arm: set(row.group) for row in found.picks}

@@ -164,13 +164,19 @@ def _none(*given: object) -> tuple[()]:
 def judge(found: Ranking, penalties: Truth) -> Tally:
     rows = [(row, row.against, penalties[row.arm]) for row in found.rows if row.against]
     picks = [(row, against, truth) for row, against, truth in rows if row.pick]
-    significant = any(against.significant and (against.ratio - 1) * (truth - 1) <= 0 for _, against, truth in rows)
+    ratios = [(against.ratio, truth) for _, against, truth in rows]
+    significant = any(ratio.significant and (ratio.estimate - 1) * (truth - 1) <= 0 for ratio, truth in ratios)
     equal = [truth for row, _, truth in rows if row.verdict == EQUIVALENT]
     true = sum(1 / (1 + found.margin) <= truth <= 1 + found.margin for truth in equal)
-    alone = [(against.low or 0) <= truth <= (against.high or 1e9) for _, against, truth in rows]
-    together = all((against.low_all or 0) <= truth <= (against.high_all or 1e9) for _, against, truth in rows)
+    alone = [not ratio.leaves_out(truth) for ratio, truth in ratios]
+    together = not any(ratio.together.leaves_out(truth) for ratio, truth in ratios)
     verdicts = [row.verdict in (EQUIVALENT, SLOWER, FASTER) for row, _, _ in picks]
-    half = [np.log((against.high_all or 1) / (against.low_all or 1)) / 2 for _, against, truth in picks if truth < 1.2]
+    half = [
+        np.log((item.high or 1) / (item.low or 1)) / 2
+        for _, against, truth in picks
+        for item in [against.ratio.together]
+        if truth < 1.2
+    ]
     return Tally(
         significant, true < len(equal), len(equal), true, float(np.mean(verdicts)), float(np.mean(alone)), together,
         found.rounds, found.decided, float(np.mean(half)),

@@ -14,6 +14,8 @@ from kit.analysis.history.history import Differing
 from kit.analysis.history.session_diff import SessionDiff
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
+from kit.analysis.session.difference import Difference
+from kit.analysis.session.ranking import Ranking, RankRow
 from kit.cli.document import Document, fields_of, list_of, record
 from kit.extensions import EXTRAS, merged
 from kit.image import Image
@@ -46,6 +48,13 @@ _SESSION_DOCUMENT = {
     "comparisons": tuple[Comparison, ...],
     **{part: _ANALYSIS[part] for part in PARTS},
 }
+_ENDS = dict.fromkeys(("low", "high", "low_all", "high_all"), float | None)
+_BOUNDS = dict.fromkeys(("low_bound", "high_bound"), float | None)
+_DIFFERENCE = record("Difference", **fields_of(Difference, ratio=float, n=int, visible=float, **_BOUNDS, **_ENDS))
+_RANK_ROW = record("RankRow", **fields_of(RankRow, against=_DIFFERENCE | None))
+_SESSION_DOCUMENT["rankings"] = list_of(record("Ranking", **fields_of(
+    Ranking, rows=list_of(_RANK_ROW), filesystems=list_of(_DIFFERENCE), pairs=list_of(_DIFFERENCE)
+)))  # fmt: skip
 _FIGURES = ("mean", "baseline_mean", "ratio", "low", "high")
 _NIGHT = record("HistoryRow", **{
     **dict.fromkeys(("session", "machine", "kit", "source_commit", "ci_commit"), str), "series": int, "created": float,
@@ -66,8 +75,11 @@ _TASK = record(
     comparisons=list[Comparison], histories=list_of(_TRACK), common_changes=list[CommonChange], not_run=list[NotRun],
 )  # fmt: skip
 _WAITING = record("WaitingOutbox", session=str, runs=int, store=str, reason=str, file=str)
-_FLEET_RATIO = record("FleetRatioRecord", **fields_of(FleetRatio), verdict=str)
-_FLEET_ARM = record("FleetArmRecord", **fields_of(FleetArm, whole=_FLEET_RATIO), classes_differ=bool)
+_OF_FLEET = fields_of(FleetRatio, ratio=float | None, **_ENDS)
+_FLEET_ARM = record("FleetArmRecord", **fields_of(
+    FleetArm, whole=record("FleetRatioRecord", **_OF_FLEET, verdict=str), classes_differ=bool,
+    classes=list_of(record("FleetRatio", **_OF_FLEET)),
+))  # fmt: skip
 _REMOVED = record("RemovedSession", id=str, created=float, title=str)
 _SETTING = record("SettingRecord", **{"value": Any, "from": str})
 

@@ -58,7 +58,7 @@ def _lines(item: Comparison, margin: float) -> str:
     rounds = f"{item.n} round{'s' if item.n > 1 else ''}"
     return (
         f"  {item.arm} / {item.baseline}{at}, {item.metric} of {item.phase}, {rounds}: "
-        f"{percent_interval(item.ratio, item.low, item.high)}, {sentence(item, margin)}"
+        f"{percent_interval(item.estimate)}, {sentence(item, margin)}"
     )
 
 

@@ -120,5 +120,5 @@ def _record(request: pytest.FixtureRequest, result: Result) -> None:
     request.node.user_properties.append(("kit session", result.session.id))
     for item in whole_real(result.comparisons):
         at = f" at {item.point}" if item.point else ""
-        text = f"{percent_interval(item.ratio, item.low, item.high)} of {item.baseline}"
+        text = f"{percent_interval(item.estimate)} of {item.baseline}"
         request.node.user_properties.append((f"kit {item.arm}{at}", text))

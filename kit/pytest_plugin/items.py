@@ -106,7 +106,7 @@ class ScenarioItem(pytest.Item):
         self.user_properties.append(("kit session", session.id))
         for item in whole_real(comparisons):
             if item.arm == self.name:
-                text = f"{percent_interval(item.ratio, item.low, item.high)} of {item.baseline}"
+                text = f"{percent_interval(item.estimate)} of {item.baseline}"
                 self.user_properties.append((f"kit real{' ' if item.point else ''}{item.point}", text))
         for threshold in self.parent.thresholds:
             if threshold.arm == self.name:

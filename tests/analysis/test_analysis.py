@@ -50,7 +50,9 @@ def test_one_round_has_no_interval_also_where_a_run_of_it_was_repeated() -> None
     found = analyse(one_round_with_a_rerun())
     assert [item for item in found.comparisons if item.n != 1 or item.low is not None] == []
     (ranking,) = found.rankings
-    assert {pair.n for pair in ranking.pairs} == {1} and all(pair.low_all is None for pair in ranking.pairs)
+    assert {pair.ratio.n for pair in ranking.pairs} == {1} and all(
+        pair.ratio.together.low is None for pair in ranking.pairs
+    )
     assert [step for ladder in found.ladders for step in ladder.steps if step.seconds.low is not None] == []
     assert {row.arm for row in ranking.undecided} == {"bind:overlay2", "layer:vfs"}
 

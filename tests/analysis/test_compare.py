@@ -91,7 +91,7 @@ def test_the_ranking_and_the_verdict_call_the_same_arm_equivalent() -> None:
         made = [sample(arm, round_, math.exp(rng.normal(0, 0.02))) for round_ in range(1, 6) for arm in arms]
         found, (ranking,) = find(compare(made, PAIR), "real", "p0"), rank(Runs(made), arms)
         (row,) = (row for row in ranking.rows if row.arm == "bare")
-        assert row.against and row.against.equivalent(0.03) == found.equivalent(0.03)
+        assert row.against and row.against.ratio.equivalent(0.03) == found.equivalent(0.03)
         seen.append(found.equivalent(0.03))
     assert 5 < sum(seen) < 35
 

@@ -8,15 +8,7 @@ import pytest
 
 from kit.analysis.session.analyse import Analysis, analyse
 from kit.analysis.session.ranking import RankRow
-from kit.analysis.stats.estimate import (
-    EQUIVALENT,
-    INCONCLUSIVE,
-    Interval,
-    is_equivalent,
-    judge,
-    visible_ratio,
-    within_margin,
-)
+from kit.analysis.stats.estimate import EQUIVALENT, INCONCLUSIVE, Estimate, Interval, visible_ratio
 from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
 from kit.extra.matrix.analysis.mean import mean_of
 from kit.extra.matrix.analysis.row import MatrixRow, rows_of
@@ -59,13 +51,15 @@ def row_of(analysis: Analysis, arm: str) -> RankRow:
     ],
 )  # fmt: skip
 def test_the_rule(low: float | None, high: float | None, n: int, visible: float, is_it: bool) -> None:
-    assert is_equivalent(low, high, n, 0.03, visible) == is_it
+    together = Interval(1.0, low, high, n)
+    assert Estimate(1.0, low, high, n, together, visible=visible).equivalent(0.03) == is_it
 
 
 def test_a_control_bounds_what_a_session_can_see_on_both_sides() -> None:
-    assert visible_ratio(0.9, 1.05) == pytest.approx(1 / 0.9)
-    assert visible_ratio(0.99, 1.05) == 1.05
-    assert math.isfinite(visible_ratio(None, None)) and visible_ratio(None, None) > 1e100
+    assert visible_ratio(Interval(1.0, 0.9, 1.05, 4)) == pytest.approx(1 / 0.9)
+    assert visible_ratio(Interval(1.0, 0.99, 1.05, 4)) == 1.05
+    alone = visible_ratio(Interval(1.0, None, None, 1))
+    assert math.isfinite(alone) and alone > 1e100
 
 
 @pytest.mark.parametrize(("rounds", "verdict"), [(2, INCONCLUSIVE), (DECIDE_FROM, EQUIVALENT)])
@@ -75,8 +69,8 @@ def test_a_session_cut_off_before_its_third_round_shows_no_equivalence(
 ) -> None:
     analysis = analyse(session(rounds, arms=arms))
     row = row_of(analysis, "layer:btrfs")
-    assert row.against and within_margin(row.against.low_bound, row.against.high_bound, 0.03)
-    assert row.verdict == verdict and row.against.withheld(0.03) == (verdict != EQUIVALENT)
+    assert row.against and row.against.ratio.bounded and row.against.ratio.bounded.within(0.03)
+    assert row.verdict == verdict and row.against.ratio.withheld(0.03) == (verdict != EQUIVALENT)
     for item in analysis.comparisons:
         if (item.arm, item.metric) == ("layer:btrfs", "real"):
             assert ("equivalent" in sentence(item, 0.03)) == (verdict == EQUIVALENT)
@@ -110,8 +104,10 @@ def test_a_noisy_control_leaves_significant_differences_alone() -> None:
 
 def test_a_mean_of_two_rounds_is_not_equivalent() -> None:
     def mean(n: int) -> str:
-        cell = MatrixCell("layer:btrfs", "", log_centre(1.0, 0.99, 1.01, 5, n), 0.99, 1.01, n=n)
+        ratio = Interval(1.0, 0.99, 1.01, n)
+        cell = MatrixCell("layer:btrfs", "", log_centre(ratio, 5), ratio, n=n)
         return mean_of("layer:btrfs", [MatrixRow("one", "", "real", (cell,))], 1, 0.03).verdict
 
     assert (mean(2), mean(DECIDE_FROM)) == (INCONCLUSIVE, EQUIVALENT)
-    assert judge(Interval(1.0, 0.99, 1.01, 2), 2, 0.03) == INCONCLUSIVE
+    alone = Interval(1.0, 0.99, 1.01, 2)
+    assert Estimate(1.0, 0.99, 1.01, 2, alone).judge(0.03) == INCONCLUSIVE

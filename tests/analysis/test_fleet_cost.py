@@ -37,9 +37,10 @@ def test_two_machines_are_a_reason_and_no_figure() -> None:
 
 def test_the_mean_is_over_machines_and_another_may_be_farther_off() -> None:
     found = over_machines([machine(i, ratio) for i, ratio in enumerate((1.02, 1.06, 1.10, 1.14))])
-    assert found.ratio == pytest.approx(math.prod((1.02, 1.06, 1.10, 1.14)) ** 0.25, rel=1e-3)
-    assert found.low and found.high and found.prediction and found.prediction.low and found.prediction.high
-    assert found.prediction.low < found.low < 1.08 < found.high < found.prediction.high
+    ratio, another = found.ratio, found.prediction
+    assert ratio and ratio.estimate == pytest.approx(math.prod((1.02, 1.06, 1.10, 1.14)) ** 0.25, rel=1e-3)
+    assert ratio.low and ratio.high and another and another.low and another.high
+    assert another.low < ratio.low < 1.08 < ratio.high < another.high
     assert found.spread and found.spread.low < 0.05 < found.spread.high and found.spread.share > 0.9
 
 
@@ -49,13 +50,16 @@ def test_the_mean_without_an_outlier_is_beside_that_of_all() -> None:
     odd = machine(9, 1.25)
     found, rest = over_machines([*alike, odd]), over_machines(alike)
     assert [outlier.found for outlier in found.outliers] == [odd]
-    assert found.without_outliers == Interval(rest.ratio or 0, rest.low, rest.high, 9)
-    assert found.high and found.low and rest.high and rest.low and found.high - found.low > 3 * (rest.high - rest.low)
+    everyone, others = found.ratio, rest.ratio
+    assert everyone and others and found.without_outliers == Interval(others.estimate, others.low, others.high, 9)
+    assert everyone.high and everyone.low and others.high and others.low
+    assert everyone.high - everyone.low > 3 * (others.high - others.low)
 
 
 def test_with_all_arms_allowed_for_intervals_are_wider() -> None:
-    one = over_machines([machine(i, ratio) for i, ratio in enumerate((1.01, 1.04, 1.06))], family=7)
-    assert one.low and one.low_all and one.high and one.high_all and one.low_all < one.low < one.high < one.high_all
+    one = over_machines([machine(i, ratio) for i, ratio in enumerate((1.01, 1.04, 1.06))], family=7).ratio
+    assert one and one.low and one.together.low and one.high and one.together.high
+    assert one.together.low < one.low < one.high < one.together.high
 
 
 def test_machines_of_one_round_say_that_noise_is_in_the_spread() -> None:
@@ -91,13 +95,18 @@ def test_rounds_of_a_split_session_are_nested_in_machines() -> None:
     found = over_machines(ratios)
     every = np.concatenate([values for *_, values in logs])
     naive = 2 * 2.04 * every.std(ddof=1) / every.size**0.5
-    assert found.low and found.high and math.log(found.high / found.low) > 2 * naive
+    assert (
+        found.ratio
+        and found.ratio.low
+        and found.ratio.high
+        and math.log(found.ratio.high / found.ratio.low) > 2 * naive
+    )
     assert found.spread and 0.08 < found.spread.tau < 0.2
 
 
 def test_one_round_on_each_machine_is_an_interval_all_the_same() -> None:
     found = over_machines(split_ratios([(f"m{i}", "", "s", np.array([0.01 * i])) for i in range(5)]))
-    assert found.low and found.high and found.spread and found.spread.with_noise
+    assert found.ratio and found.ratio.low and found.spread and found.spread.with_noise
 
 
 def test_sessions_of_machines_become_one_answer() -> None:
@@ -105,7 +114,7 @@ def test_sessions_of_machines_become_one_answer() -> None:
     (arm,) = fleet.arms
     assert (arm.arm, arm.baseline, arm.phase, arm.metric) == ("layer:overlay2", "bare", "total", "real")
     assert fleet.machines == 4 and not fleet.left_out and not arm.classes
-    assert arm.whole.ratio == pytest.approx(1.105, abs=0.01) and arm.whole.verdict == MORE
+    assert arm.whole.ratio and arm.whole.ratio.estimate == pytest.approx(1.105, abs=0.01) and arm.whole.verdict == MORE
     assert [item.machine for item in arm.whole.machines] == ["m0", "m1", "m2", "m3"]
 
 
@@ -145,7 +154,11 @@ def test_classes_are_reported_by_themselves_and_whether_they_differ() -> None:
     )
     (arm,) = fleet.arms
     assert fleet.classes == {"large": 4, "small": 4}
-    assert [(item.machine_class, round(item.ratio or 0, 1)) for item in arm.classes] == [("large", 1.3), ("small", 1.0)]
+    ratios = [(item.machine_class, item.ratio) for item in arm.classes if item.ratio]
+    assert [(name, round(ratio.estimate, 1)) for name, ratio in ratios] == [
+        ("large", 1.3),
+        ("small", 1.0),
+    ]
     assert arm.classes_differ and arm.apart is not None and arm.apart < 1e-4
 
 

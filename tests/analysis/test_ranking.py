@@ -61,7 +61,7 @@ def test_a_rebuild_has_a_row_but_no_rank(monkeypatch: pytest.MonkeyPatch) -> Non
     found = ranking()
     row = next(row for row in found.rows if row.arm == rebuild)
     assert (row.pick, row.group) == (False, "") and row.against is not None
-    assert row.against.ratio == pytest.approx(2 / 11, rel=0.01)
+    assert row.against.ratio.estimate == pytest.approx(2 / 11, rel=0.01)
     assert [item.arm for item in found.filesystems] == ["bare@btrfs"]
     assert [cells[-1] for cells in cells_of(found, [row])] == ["rebuild"]
 
@@ -74,12 +74,12 @@ def test_all_are_ranked_by_time_until_data_is_safe_across_filesystems() -> None:
     ] == ["layer:btrfs", "bind:overlay2", "layer:overlay2", "layer:vfs"]
     rows = {row.arm: row for row in found.rows}
     assert rows["layer:vfs"].against is not None
-    assert rows["layer:vfs"].against.ratio == pytest.approx(15 / 11, rel=0.01)
+    assert rows["layer:vfs"].against.ratio.estimate == pytest.approx(15 / 11, rel=0.01)
     assert rows["layer:overlay2"].against is None
     assert rows["layer:overlay2"].typical == rows["layer:overlay2"].seconds
     assert {row.arm for row in found.rows if not row.pick} == {"bare", "bare@btrfs"}
     assert [item.arm for item in found.filesystems] == ["bare@btrfs"]
-    assert found.filesystems[0].ratio == pytest.approx(10.6 / 10.0, rel=0.01)
+    assert found.filesystems[0].ratio.estimate == pytest.approx(10.6 / 10.0, rel=0.01)
 
 
 def test_indistinguishable_arms_share_a_letter_and_ranks() -> None:
@@ -96,7 +96,7 @@ def test_one_round_tells_nothing_apart() -> None:
     found = ranking(1)
     assert {row.group for row in found.picks} == {"a"}
     assert {(row.rank_low, row.rank_high) for row in found.picks} == {(1, 4)}
-    assert not any(pair.significant for pair in found.pairs)
+    assert not any(pair.ratio.significant for pair in found.pairs)
     assert {row.verdict for row in found.picks} == {REFERENCE, ""}
     assert [row.arm for row in found.undecided] == [row.arm for row in found.picks if row.against]
 
@@ -106,7 +106,7 @@ def test_a_reference_and_a_metric_can_be_named() -> None:
     assert (found.metric, found.reference) == ("real", "bare")
     rows = {row.arm: row for row in found.rows}
     assert rows["layer:overlay2"].against is not None
-    assert rows["layer:overlay2"].against.ratio == pytest.approx(10 / 9, rel=0.01)
+    assert rows["layer:overlay2"].against.ratio.estimate == pytest.approx(10 / 9, rel=0.01)
     with pytest.raises(UsageError, match="no run of it succeeded"):
         ranking(reference="layer:zfs")
     with pytest.raises(UsageError, match="not measured"):
@@ -141,7 +141,7 @@ def test_an_arm_that_lacks_rounds_is_compared_in_those_it_has() -> None:
     lacking = [item for item in samples(6, 0.003) if item.arm != "layer:vfs" or item.round > 3]
     rows = {row.arm: row for row in rank(Runs(lacking), list(TRUTH))[0].rows}
     assert rows["layer:vfs"].n == 3
-    assert rows["layer:vfs"].against is not None and rows["layer:vfs"].against.n == 3
+    assert rows["layer:vfs"].against is not None and rows["layer:vfs"].against.ratio.n == 3
     assert rows["layer:vfs"].rank_low == 4
 
 
@@ -177,10 +177,12 @@ def test_a_family_counts_its_pairs_at_all_points_of_a_sweep() -> None:
         one = rank(Runs(alone), arms, rounds=rounds)[0].pairs[0]
         first = rank(Runs(made), arms, rounds=rounds)[0].pairs[0]
         assert (one.family, first.family) == (1, 4)
-        assert (one.ratio, one.low) == (first.ratio, first.low)
+        lone, ratio = one.ratio, first.ratio
+        assert (lone.estimate, lone.low) == (ratio.estimate, ratio.low)
         for which in (0, 1):
             assert first.quantiles[which] > 1.1 * one.quantiles[which]
-        assert (first.low_all or 0) < (one.low_all or 0) and (first.low_bound or 0) < (one.low_bound or 0)
+        assert (ratio.together.low or 0) < (lone.together.low or 0)
+        assert ratio.bounded and lone.bounded and (ratio.bounded.low or 0) < (lone.bounded.low or 0)
 
 
 def test_a_session_of_one_arm_has_no_ranking() -> None:
@@ -213,7 +215,7 @@ def test_equal_arms_differ_significantly_in_few_sessions() -> None:
             for arm in ("layer:overlay2", "layer:vfs", "layer:btrfs", "bind:overlay2", "volume:overlay2")
         ]
         found = rank(Runs(made), [item.arm for item in made[:5]])[0]
-        wrong += any(pair.significant for pair in found.pairs)
+        wrong += any(pair.ratio.significant for pair in found.pairs)
     assert wrong / 300 < 0.12  # 5 % in either family, and three standard errors of 300 sessions
 
 
@@ -233,8 +235,8 @@ def test_each_arm_has_a_verdict_against_the_reference() -> None:
 
 def test_an_arm_may_differ_significantly_and_be_equivalent() -> None:
     row = next(row for row in ranking(margin=0.05).rows if row.arm == "layer:btrfs")
-    assert row.against is not None and row.against.significant and row.verdict == EQUIVALENT
-    assert row.against.equivalent(0.05) and not row.against.equivalent(0.01)
+    assert row.against is not None and row.against.ratio.significant and row.verdict == EQUIVALENT
+    assert row.against.ratio.equivalent(0.05) and not row.against.ratio.equivalent(0.01)
 
 
 def test_what_is_neither_is_inconclusive_and_undecided() -> None:
@@ -263,10 +265,10 @@ def test_rows_and_letters_never_contradict_each_other() -> None:
         groups = {row.arm: set(row.group) for row in found.picks}
         for row in found.picks:
             if row.against is not None:
-                assert bool(groups[row.arm] & groups[found.reference]) != row.against.significant
+                assert bool(groups[row.arm] & groups[found.reference]) != row.against.ratio.significant
         for pair in found.pairs:
             if {pair.arm, pair.other} <= set(groups):
-                assert bool(groups[pair.arm] & groups[pair.other]) != pair.significant
+                assert bool(groups[pair.arm] & groups[pair.other]) != pair.ratio.significant
 
 
 def test_the_family_of_the_reference_is_narrower_than_that_of_all_pairs() -> None:
@@ -286,10 +288,11 @@ def test_intervals_are_wider_where_the_session_chose_its_end() -> None:
     assert chosen.rounds == 5
     for one, two in zip(fixed.rows, chosen.rows, strict=True):
         if one.against and two.against:
-            assert (one.against.ratio, one.against.low) == (two.against.ratio, two.against.low)
-            assert (two.against.low_all or 0) < (one.against.low_all or 0)
-            assert (two.against.low_bound or 0) > (two.against.low_all or 0)
-            assert (two.against.low_bound or 0) < (one.against.low_bound or 0)
+            before, after = one.against.ratio, two.against.ratio
+            assert (before.estimate, before.low) == (after.estimate, after.low)
+            assert (after.together.low or 0) < (before.together.low or 0)
+            assert before.bounded and after.bounded and (after.bounded.low or 0) > (after.together.low or 0)
+            assert (after.bounded.low or 0) < (before.bounded.low or 0)
 
 
 def test_an_arm_whose_runs_failed_is_not_undecided() -> None:
@@ -318,7 +321,8 @@ def test_the_only_best_is_seldom_outdone_and_fewer_arms_are_left_than_by_letters
     assert np.mean(["bind:overlay2" in arms for arms in outdone]) < 0.03
     left = [len(costs) - len(arms) for arms in outdone]
     beaten = [
-        {(pair.arm if pair.ratio > 1 else pair.other) for pair in item.pairs if pair.significant} for item in found
+        {(pair.arm if pair.ratio.estimate > 1 else pair.other) for pair in item.pairs if pair.ratio.significant}
+        for item in found
     ]
     by_letters = [len(costs) - len(arms) for arms in beaten]
     assert np.mean(left) < np.mean(by_letters) - 0.2
@@ -355,4 +359,4 @@ def test_commands_of_bare_are_no_filesystems(monkeypatch: pytest.MonkeyPatch) ->
     assert [(item.arm, item.other) for item in found.filesystems] == [("bare@btrfs+command=a", "bare+command=a")]
     other = next(row for row in found.picks if row.against)
     assert other.arm == "layer:overlay2+command=b" and other.verdict == SLOWER
-    assert other.against and other.against.ratio == pytest.approx(16 / 11, rel=0.01)
+    assert other.against and other.against.ratio.estimate == pytest.approx(16 / 11, rel=0.01)

@@ -50,8 +50,9 @@ def test_the_interval_rests_on_machines() -> None:
     assert fleet.machines == 4 and [item.machine for item in arm.whole.machines] == sorted(PENALTIES)
     assert [item.ratio.n for item in arm.whole.machines] == [4] * 4
     (alone,) = whole_real(analyse(session).comparisons)
-    assert arm.whole.low and arm.whole.high and alone.low and alone.high
-    assert arm.whole.low < alone.low and arm.whole.high > alone.high
+    ratio = arm.whole.ratio
+    assert ratio and ratio.low and ratio.high and alone.low and alone.high
+    assert ratio.low < alone.low and ratio.high > alone.high
     assert arm.whole.spread and arm.whole.spread.low > 0.02
 
 

@@ -75,7 +75,7 @@ def test_parts_make_up_the_whole_difference() -> None:
     for by in (SELF, PART):
         found = [item for item in session(1, {new: 0.3}, by) if item.arm == "layer:overlay2"]
         assert sum(item.base_mean for item in found) == pytest.approx(sum(TRUTH.values()), rel=0.1)
-        assert sum(item.difference for item in found) == pytest.approx(0.3, abs=0.2)
+        assert sum(item.difference.estimate for item in found) == pytest.approx(0.3, abs=0.2)
         assert OTHERS in {item.name[0] for item in found}
 
 
@@ -84,11 +84,15 @@ def test_what_costs_more_is_found_and_nothing_else() -> None:
     for by in (SELF, INCLUSIVE):
         found = session(2, {new: 0.3}, by)
         first = found[0]
-        assert (first.name[0] in ("ovl_lookup", "call0")) and first.certain and first.low is not None
-        assert first.low < 0.3 < (first.high or 0)
-        assert {item.name[0] for item in found if item.certain} <= {"ovl_lookup", "call0"}
+        assert (
+            (first.name[0] in ("ovl_lookup", "call0"))
+            and first.difference.significant
+            and first.difference.low is not None
+        )
+        assert first.difference.low < 0.3 < (first.difference.high or 0)
+        assert {item.name[0] for item in found if item.difference.significant} <= {"ovl_lookup", "call0"}
     paths = {item.name: item for item in session(2, {new: 0.3}, PATH) if item.arm == "layer:overlay2"}
-    assert paths[new].certain and not paths[WORKLOAD, "cc1", "call1"].certain
+    assert paths[new].difference.significant and not paths[WORKLOAD, "cc1", "call1"].difference.significant
 
 
 @pytest.mark.parametrize(("rounds", "drift"), [(2, 0.0), (3, 0.02), (5, 0.02)])
@@ -100,19 +104,19 @@ def test_intervals_hold_as_often_as_they_say(rounds: int, drift: float) -> None:
         found = session(seed, {new: 0.2}, SELF, rounds, drift)
         truth = [0.2 if item.name == ("ovl_lookup",) and item.arm == "layer:overlay2" else 0.0 for item in found]
         for item, true in zip(found, truth, strict=True):
-            assert item.low is not None and item.high is not None
-            held += item.low <= true <= item.high
+            assert item.difference.low is not None
+            held += not item.difference.leaves_out(true)
             alone += 1
-        together += all(
-            (item.low_all or 0) <= true <= (item.high_all or 0) for item, true in zip(found, truth, strict=True)
-        )
+        together += all(not item.difference.together.leaves_out(true) for item, true in zip(found, truth, strict=True))
     assert held / alone >= 0.935, held / alone
     assert together >= sessions - 3, together
 
 
 def test_one_round_has_no_interval() -> None:
     found = session(3, {}, SELF, rounds=1)
-    assert all(item.low is None and not item.certain and item.n == 1 for item in found)
+    assert all(
+        item.difference.low is None and not item.difference.significant and item.difference.n == 1 for item in found
+    )
 
 
 def test_arms_without_a_common_round_are_not_compared() -> None:

@@ -6,7 +6,6 @@ import math
 import random
 import re
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -14,12 +13,12 @@ import pytest
 from kit.analysis.session.analyse import analyse, whole_real
 from kit.analysis.session.difference import Difference
 from kit.analysis.session.ranking import Ranking, RankRow
-from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER, Interval, Verdict
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER, Estimate, Interval, Verdict
 from kit.core.errors import UsageError
 from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.model.session import NotRun, Request, Session, title_of
 from kit.report import render
-from kit.report.format.interval import amount_interval, percent_interval
+from kit.report.format.interval import difference_interval, percent_interval
 from kit.report.text import summary
 from kit.report.text.advice import advice, headline
 from kit.report.text.answer import COLUMNS, LINES, _fit, _notes, _split, answer
@@ -97,24 +96,29 @@ def test_no_cell_of_the_table_is_empty(costs: dict[str, float], rounds: int) -> 
         assert (texts[-1] == REFERENCE) == (row.against is None)
 
 
+def ends(ratio: Estimate) -> list[float | None]:
+    assert ratio.bounded
+    return [end for item in (ratio, ratio.together, ratio.bounded) for end in (item.estimate, item.low, item.high)]
+
+
 def test_one_comparison_has_one_interval_of_each_kind() -> None:
     """The headline, both columns, the sentences and the session's comparisons have the same figures."""
     for costs in (TWO_ARMS, THREE_ARMS, COSTS):
         session = made(costs)
         analysis = analyse(session)
         (found,) = analysis.rankings
-        ends = attrgetter("ratio", "low", "high", "low_all", "high_all", "low_bound", "high_bound", "n")
         whole = {item.arm: item for item in analysis.comparisons
                  if (item.metric, item.phase) == (found.metric, found.phase)}  # fmt: skip
         pairs = {(pair.arm, pair.other): pair for pair in found.pairs}
         mine = pairs["layer:overlay2", "bare"]
         (row,) = (row for row in found.rows if row.arm == "bare")
-        assert row.against and ends(mine) == ends(whole["layer:overlay2"]) == pytest.approx(ends(row.against.turned))
+        assert mine.ratio == whole["layer:overlay2"].estimate and row.against
+        assert ends(mine.ratio) == pytest.approx(ends(row.against.turned.ratio))
         assert mine.family == sum(not item.control for item in whole.values())
-        assert {item.arm: ends(item) for item in found.costs} == {
-            arm: ends(item) for arm, item in whole.items() if arm in {row.arm for row in found.rows}
+        assert {item.arm: item.estimate for item in found.costs} == {
+            arm: item.estimate for arm, item in whole.items() if arm in {row.arm for row in found.rows}
         }
-        text = percent_interval(mine.ratio, mine.low_all, mine.high_all)
+        text = percent_interval(mine.ratio.together)
         assert shown(session).count(text) == 2  # the headline and the column
 
 
@@ -370,14 +374,21 @@ def test_what_is_shown_meanwhile_is_the_table_of_the_answer() -> None:
 def differs(arm: str, percent: float, half: float, reference: str = "layer:overlay2") -> Difference:
     """``arm`` over ``reference``, both intervals alike."""
     ratio, low, high = (1 + value / 100 for value in (percent, percent - half, percent + half))
-    return Difference(arm, reference, ratio, low, high, low, high, 4, low, high)
+    interval = Interval(ratio, low, high, 4)
+    return Difference(arm, reference, Estimate(**vars(interval), together=interval, bounded=interval))
+
+
+def bounded(item: Difference, low: float, high: float) -> Difference:
+    """The same difference with another interval of two one-sided tests."""
+    tests = Interval(item.ratio.estimate, low, high, item.ratio.n)
+    return replace(item, ratio=replace(item.ratio, bounded=tests))
 
 
 def ranking(*pairs: Difference, verdicts: tuple[Verdict, ...], margin: float = 0.03) -> Ranking:
     """Of the arms of these pairs with the reference, in this order, then the reference itself."""
     others = [item for item in pairs if item.other == "layer:overlay2"]
     rows = [
-        RankRow(item.arm, True, 11.1 * item.ratio, 11.1 * item.ratio, item, 1, 3, "a", 4, verdict)
+        RankRow(item.arm, True, 11.1 * item.ratio.estimate, 11.1 * item.ratio.estimate, item, 1, 3, "a", 4, verdict)
         for item, verdict in zip(others, verdicts, strict=True)
     ]
     rows.append(RankRow("layer:overlay2", True, 11.1, 11.1, None, 1, 3, "a", 4, REFERENCE))
@@ -397,7 +408,7 @@ def test_equivalent_arms_are_named_together() -> None:
         "Use bind:overlay2, layer:btrfs or layer:overlay2: equivalent within ±3 %.",
         "Avoid layer:fuse-overlayfs: 2.4 times slower than layer:overlay2.",
     ]
-    apart = replace(found, pairs=(one, two, SLOW, replace(between, high_bound=1.04)))
+    apart = replace(found, pairs=(one, two, SLOW, bounded(between, 0.976, 1.04)))
     said = advice(apart)[0]
     assert said.startswith("Use layer:overlay2, bind:overlay2 or layer:btrfs: each is equivalent")
 
@@ -477,7 +488,7 @@ def test_what_is_not_significant_is_not_called_equivalent() -> None:
 
 def test_how_far_arms_are_apart_is_told_by_one_sided_bounds() -> None:
     """Only one end of each interval can be nearer than the truth: the one on its side."""
-    pair = replace(differs("layer:btrfs", -2.1, 4.0), low_bound=0.948, high_bound=1.01)
+    pair = bounded(differs("layer:btrfs", -2.1, 4.0), 0.948, 1.01)
     assert advice(ranking(pair, verdicts=(INCONCLUSIVE,)))[0].endswith("; at most 5.5 % apart.")
 
 
@@ -555,7 +566,7 @@ def test_outside_cpu_has_the_interval_that_is_simultaneous() -> None:
     (cpu,) = analysis.outside_cpu
     assert cpu.difference_low_all and cpu.difference_low and cpu.difference_low_all < cpu.difference_low
     (line,) = outside_cpu_notes(analysis)
-    assert amount_interval(cpu.difference, cpu.difference_low_all, cpu.difference_high_all) in line
+    assert difference_interval(cpu, together=True) in line
 
 
 def test_reasons_why_arms_were_not_run_stand_where_they_are_short() -> None:

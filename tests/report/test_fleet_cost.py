@@ -116,13 +116,15 @@ def test_every_format_holds_the_mean_its_interval_and_the_prediction(name: str) 
     text = find(FLEET, name).render(given)
     if name == "json":
         read = json.loads(text)["arms"][0]["whole"]
-        assert (read["ratio"], read["prediction"]["high"]) == (whole.ratio, whole.prediction.high)
+        assert (read["ratio"], read["prediction"]["high"]) == (whole.ratio.estimate, whole.prediction.high)
     elif name == "csv":
         first, *machines = list(csv.DictReader(io.StringIO(text)))
-        assert float(first["ratio"]) == whole.ratio and float(first["prediction_high"]) == whole.prediction.high
+        assert (
+            float(first["ratio"]) == whole.ratio.estimate and float(first["prediction_high"]) == whole.prediction.high
+        )
         assert [row["machine"] for row in machines] == [f"builder-{i:02}" for i in range(4)]
     else:
-        assert percent_interval(whole.ratio, whole.low, whole.high) in text
+        assert percent_interval(whole.ratio) in text
         assert whole.prediction.low and percent_range(whole.prediction.low, whole.prediction.high) in text
 
 

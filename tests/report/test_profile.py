@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kit.analysis.session.analyse import analyse
+from kit.analysis.stats.estimate import Estimate, Interval
 from kit.analysis.traces.flame import grow_flame
 from kit.analysis.traces.profiles import analyse_profiles, differing
 from kit.analysis.traces.stacks import INCLUSIVE, ProfiledRun, StackCost
@@ -54,8 +55,10 @@ def test_the_sentence_tells_what_the_table_does(seed: int) -> None:
 
 
 def cost(name: str, difference: float, half: float) -> StackCost:
-    ends = difference - half, difference + half
-    return StackCost(INCLUSIVE, (name,), ARM, "bare", difference, 0.0, difference, *ends, *ends, 3, 20)
+    ends = difference, difference - half, difference + half, 3
+    return StackCost(
+        INCLUSIVE, (name,), ARM, "bare", difference, 0.0, Estimate(*ends, Interval(*ends), neutral=0.0), 20
+    )
 
 
 def test_what_is_significant_has_a_row_before_larger_differences_that_may_be_noise() -> None:

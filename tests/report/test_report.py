@@ -182,7 +182,7 @@ def test_explain_has_simultaneous_intervals_and_says_power_as_power() -> None:
     made = noisy(3, 0.02)
     (item,) = (item for item in analyse(made).comparisons if (item.arm, item.metric) == ("layer:overlay2", "real"))
     said = " ".join(text("explain", made).split())
-    assert percent_interval(item.ratio, item.low_all, item.high_all) in said
+    assert percent_interval(item.together) in said
     assert f"not significant; 80 % power for {((item.detectable or 0) - 1) * 100:.1f} %." in said
     assert "simultaneous 95 % intervals of 3 comparisons" in said
     assert "or more would be" not in said and "at most" not in said and "Bonferroni" not in said

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kit.analysis.stats import estimators
-from kit.analysis.stats.estimate import Interval, Verdict, as_ratio
+from kit.analysis.stats.estimate import NO_INTERVAL, Estimate, Interval, Verdict, as_ratio
 from kit.analysis.stats.estimators import Centre, Floats
 from kit.analysis.stats.random_effects import ENDS, Draws, Effects, Fit, draw, find_chances, fit
 
@@ -71,8 +71,8 @@ class Spread:
 class FleetRatio:
     """An arm against its baseline over machines, of one class or of all (``machine_class`` is '').
 
-    ``ratio`` with ``low`` and ``high``: the geometric mean over machines and its 95 % interval; ``low_all`` and
-    ``high_all`` are simultaneous with those of ``family`` arms. ``prediction``: between its ends lies the penalty of a
+    ``ratio``: the geometric mean over machines, with the interval that is simultaneous with those of ``family`` arms.
+    ``prediction``: between its ends lies the penalty of a
     machine not measured, with 95 %. ``without_outliers``: the mean of the other machines, with its 95 % interval, None
     where no outlier is; outliers stay in the other figures. ``reason``: why there is no figure.
     """
@@ -80,11 +80,7 @@ class FleetRatio:
     machine_class: str
     machines: tuple[MachineRatio, ...]
     family: int = 1
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    low_all: float | None = None
-    high_all: float | None = None
+    ratio: Estimate | None = None
     spread: Spread | None = None
     prediction: Interval | None = None
     outliers: tuple[Outlier, ...] = ()
@@ -92,13 +88,9 @@ class FleetRatio:
     reason: str = ""
 
     @property
-    def together(self) -> Interval:
-        return Interval(self.ratio or 0.0, self.low_all, self.high_all, len(self.machines))
-
-    @property
     def verdict(self) -> Verdict:
         """Return the verdict of the simultaneous interval."""
-        return self.together.beside(1.0)
+        return self.ratio.together.beside(1.0) if self.ratio else NO_INTERVAL
 
 
 def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family: int = 1) -> FleetRatio:
@@ -112,19 +104,12 @@ def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family
     outliers = find_outliers(found)
     fitting = [item for item in found if item not in [outlier.found for outlier in outliers]]
     rest = _centre(fit(effects_of(fitting)), len(fitting)) if outliers and len(fitting) >= LEAST else None
-    alone, together = (
-        as_ratio(centre.interval(confidence))
-        for confidence in (estimators.CONFIDENCE, estimators.family_confidence(family))
-    )
+    together = as_ratio(centre.interval(estimators.family_confidence(family)))
     draws = draw(effects)
     low, high = np.quantile(draws.another, ENDS)
     return replace(
         made,
-        ratio=alone.estimate,
-        low=alone.low,
-        high=alone.high,
-        low_all=together.low,
-        high_all=together.high,
+        ratio=Estimate(**vars(as_ratio(centre.interval())), together=together),
         spread=_spread(fitted, draws, not _noise_is_known(found)),
         prediction=as_ratio(Interval(centre.estimate, float(low), float(high), len(found))),
         outliers=outliers,

@@ -26,8 +26,5 @@ def _is_tracked(item: Outcome) -> bool:
 
 def smaller_is_better(item: Comparison) -> Interval:
     """Return the ratio with its interval; where more of the figure is better, baseline / arm. Needs a ratio."""
-    assert item.ratio
-    if item.better != MORE:
-        return Interval(item.ratio, item.low, item.high, item.n)
-    low, high = (1 / end if end else None for end in (item.high, item.low))
-    return Interval(1 / item.ratio, low, high, item.n)
+    assert item.estimate
+    return item.estimate if item.better != MORE else item.estimate.inverse

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from kit.analysis.runs.paired import Paired, Unpaired, find_adjusting, pair_up
 from kit.analysis.runs.run_table import Key, Runs, differing
 from kit.analysis.stats import estimators, variance_pooling
-from kit.analysis.stats.estimate import NO_INTERVAL, Verdict, as_ratio, exp, is_equivalent, visible_ratio
+from kit.analysis.stats.estimate import NO_INTERVAL, Estimate, Interval, Verdict, as_ratio, exp, visible_ratio
 from kit.analysis.stats.estimators import Centre
 from kit.model.arm import CONTROL
 from kit.model.metric import COMPARED, described
@@ -88,20 +88,33 @@ class Comparison:
         return is_control(self.arm)
 
     @property
+    def estimate(self) -> Estimate | None:
+        """Return the ratio with its intervals. A stored one has no interval of one-sided tests: the wider one of
+        ``verdict_all`` decides."""
+        if self.ratio is None:
+            return None
+        together, bounded = (
+            Interval(self.ratio, *ends, self.n)
+            for ends in ((self.low_all, self.high_all), (self.low_bound, self.high_bound))
+        )
+        tests = None if bounded.low is None else bounded
+        return Estimate(self.ratio, self.low, self.high, self.n, together, tests, self.visible)
+
+    @property
+    def together(self) -> Interval | None:
+        """Return the ratio with its simultaneous interval."""
+        return self.estimate and self.estimate.together
+
+    @property
     def outliers(self) -> bool:
         """Return whether the mean of all rounds lies outside the typical ratio's interval: a few runs cause the
         difference."""
-        if self.untrimmed is None or self.low is None or self.high is None:
-            return False
-        return not self.low <= self.untrimmed <= self.high
+        ratio, untrimmed = self.estimate, self.untrimmed
+        return ratio is not None and untrimmed is not None and ratio.leaves_out(untrimmed)
 
     def equivalent(self, margin: float) -> bool:
-        """Return whether the comparison shows a ratio within the margin. A stored one has no interval of one-sided
-        tests: the wider one of ``verdict_all`` decides."""
-        low, high = self.low_bound, self.high_bound
-        if low is None or high is None:
-            low, high = self.low_all, self.high_all
-        return is_equivalent(low, high, self.n, margin, self.visible)
+        """Return whether the comparison shows a ratio within the margin."""
+        return self.estimate is not None and self.estimate.equivalent(margin)
 
     @property
     def centre(self) -> Centre | None:
@@ -203,7 +216,7 @@ def compare_paired(found: Sequence[Paired], phase: str, family: int, widening: f
 
 
 def visible_in(control: Comparison) -> float:
-    return visible_ratio(control.low_bound, control.high_bound)
+    return visible_ratio(Interval(control.ratio or 0.0, control.low_bound, control.high_bound, control.n))
 
 
 def _compare_paired(found: Sequence[Paired], phase: str, family: int, widening: float) -> Iterator[Comparison]:
@@ -229,16 +242,16 @@ def _compare_paired(found: Sequence[Paired], phase: str, family: int, widening: 
 
 
 def _of_difference(empty: Comparison, centre: variance_pooling.PooledEstimate) -> Comparison:
-    difference, together = centre.interval(), centre.interval_together()
+    difference = centre.estimated()
     return replace(
         empty,
         difference=difference.estimate,
         difference_low=difference.low,
         difference_high=difference.high,
-        difference_low_all=together.low,
-        difference_high_all=together.high,
-        verdict=difference.beside(0.0),
-        verdict_all=together.beside(0.0),
+        difference_low_all=difference.together.low,
+        difference_high_all=difference.together.high,
+        verdict=difference.verdict,
+        verdict_all=difference.together.beside(0.0),
     )
 
 
@@ -246,9 +259,8 @@ def _of_ratio(
     made: Comparison, pair: Paired, centre: variance_pooling.PooledEstimate, plain: variance_pooling.PooledEstimate
 ) -> Comparison:
     centre = pair.widen(centre)
-    ratio, together, bounded = (
-        as_ratio(found) for found in (centre.interval(), centre.interval_together(), centre.interval_bounded())
-    )
+    ratio = as_ratio(centre.estimated())
+    bounded = ratio.bounded or ratio.together
     smallest = centre.detectable()
     return replace(
         made,
@@ -256,10 +268,10 @@ def _of_ratio(
         low=ratio.low,
         high=ratio.high,
         detectable=None if smallest is None else exp(smallest),
-        verdict=ratio.beside(1.0),
-        low_all=together.low,
-        high_all=together.high,
-        verdict_all=together.beside(1.0),
+        verdict=ratio.verdict,
+        low_all=ratio.together.low,
+        high_all=ratio.together.high,
+        verdict_all=ratio.together.beside(1.0),
         covariate=pair.covariate,
         narrowing=1 - _width(centre) / _width(pair.with_copies(plain)) if pair.covariate and plain.error else None,
         adjusted=pair.adjusted(),

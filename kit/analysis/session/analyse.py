@@ -16,6 +16,7 @@ from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.session.scaling import Growth, growths
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.session.tasks import TaskCost, compare_tasks
+from kit.analysis.stats.estimate import Interval
 from kit.analysis.traces.calls import CallCosts, Overhead, compare_calls, overheads
 from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.plan import DEFAULT_MARGIN
@@ -43,6 +44,10 @@ class NoiseFloor:
     n: int
     detectable: float | None
 
+    @property
+    def estimate(self) -> Interval:
+        return Interval(self.ratio, self.low, self.high, self.n)
+
 
 @dataclass(frozen=True)
 class FlaggedRun:
@@ -69,11 +74,8 @@ class Unrepeated:
         one, two = self.found, self.without
         if one.verdict_all != two.verdict_all:
             return True
-        return any(
-            here.ratio is not None and there.low is not None and there.high is not None
-            and not there.low <= here.ratio <= there.high
-            for here, there in ((one, two), (two, one))
-        )  # fmt: skip
+        ratios = one.estimate, two.estimate
+        return any(here and there and there.leaves_out(here.estimate) for here, there in (ratios, reversed(ratios)))
 
 
 @dataclass(frozen=True)

@@ -11,88 +11,53 @@ from kit.analysis.runs.compare import Comparison
 from kit.analysis.runs.paired import Paired, Unpaired
 from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators, variance_pooling
-from kit.analysis.stats.estimate import LARGEST, as_ratio, exp, is_equivalent, within_margin
+from kit.analysis.stats.estimate import Estimate, Interval, as_ratio
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One arm over another: ``ratio`` with its individual 95 % interval, and ``low_all`` to ``high_all``, which is
-    simultaneous in the family of the pair. ``low_bound`` to ``high_bound`` is the simultaneous 90 % interval, of two
-    one-sided tests. Intervals are None where a single round contains both.
+    """One arm over another. The simultaneous interval of ``ratio`` is that of the family of the pair.
 
     ``spread``: standard deviation of one round's log ratio, estimated with ``degrees`` degrees of freedom; ``floor``:
     that of what no number of rounds removes. ``quantiles``: half widths of the two simultaneous intervals, in standard
     errors; ``lasting``: the same of the floor. ``family``: the number of comparisons, at all points of a sweep.
-    ``visible``: the ratio that bounds the session's control (kit.analysis.stats.estimate); 1 without a control.
     """
 
     arm: str
     other: str
-    ratio: float
-    low: float | None
-    high: float | None
-    low_all: float | None
-    high_all: float | None
-    n: int
-    low_bound: float | None = None
-    high_bound: float | None = None
+    ratio: Estimate
     spread: float | None = None
     degrees: int = 0
     floor: float = 0.0
     quantiles: tuple[float, float] = (0.0, 0.0)
     lasting: tuple[float, float] = (0.0, 0.0)
     family: int = 1
-    visible: float = 1.0
-
-    @property
-    def significant(self) -> bool:
-        """Return whether the simultaneous interval excludes 1."""
-        return self.low_all is not None and self.high_all is not None and not self.low_all <= 1 <= self.high_all
-
-    def equivalent(self, margin: float) -> bool:
-        """Return whether the session shows a ratio within the margin."""
-        return is_equivalent(self.low_bound, self.high_bound, self.n, margin, self.visible)
-
-    def withheld(self, margin: float) -> bool:
-        """Return whether the tests show a ratio within the margin, but the session has too few rounds or too noisy a
-        control to say so."""
-        within = within_margin(self.low_bound, self.high_bound, margin)
-        return within and not self.equivalent(margin)
 
     def of_baseline(self, item: Comparison) -> Difference:
         """Return the difference with the figures of the session's own comparison of the same arms: an arm and its
         baseline have one interval of each kind."""
-        if item.ratio is None:
+        if item.estimate is None:
             return self
         degrees = estimators.own_degrees(item.n) + item.borrowed
         made = replace(
-            self, ratio=item.ratio, low=item.low, high=item.high, low_all=item.low_all, high_all=item.high_all,
-            n=item.n, low_bound=item.low_bound, high_bound=item.high_bound, spread=item.spread, degrees=degrees,
-            floor=item.copies, family=item.family, visible=item.visible,
-        )  # fmt: skip
+            self, ratio=item.estimate, spread=item.spread, degrees=degrees, floor=item.copies, family=item.family
+        )
         lasting = variance_pooling.lasting_quantiles(item.family)
-        together = made._errors(item.low_all, item.high_all, lasting[0])
-        bounded = made._errors(item.low_bound, item.high_bound, lasting[1])
+        together = made._errors(made.ratio.together, lasting[0])
+        bounded = made._errors(made.ratio.bounded or made.ratio.together, lasting[1])
         return replace(made, quantiles=(together, bounded), lasting=lasting)
 
-    def _errors(self, low: float | None, high: float | None, lasting: float) -> float:
+    def _errors(self, interval: Interval, lasting: float) -> float:
         """Return the half width of an interval in standard errors of the rounds, without the floor."""
-        if not low or not high or not self.spread:
+        if not interval.low or not interval.high or not self.spread:
             return 0.0
-        half = math.log(high / low) / 2
-        return math.sqrt(max(half**2 - (lasting * self.floor) ** 2, 0.0)) / (self.spread / math.sqrt(self.n))
+        half = math.log(interval.high / interval.low) / 2
+        return math.sqrt(max(half**2 - (lasting * self.floor) ** 2, 0.0)) / (self.spread / math.sqrt(interval.n))
 
     @property
     def turned(self) -> Difference:
         """Return the same difference with the other arm first."""
-        low, high, low_all, high_all, low_bound, high_bound = (
-            None if end is None else 1 / end if end else exp(LARGEST)
-            for end in (self.high, self.low, self.high_all, self.low_all, self.high_bound, self.low_bound)
-        )
-        return replace(
-            self, arm=self.other, other=self.arm, ratio=1 / self.ratio, low=low, high=high, low_all=low_all,
-            high_all=high_all, low_bound=low_bound, high_bound=high_bound,
-        )  # fmt: skip
+        return replace(self, arm=self.other, other=self.arm, ratio=self.ratio.inverse)
 
 
 @dataclass(frozen=True)
@@ -123,19 +88,16 @@ class PairSet:
         found = {}
         for pair, one, centre in zip(self.pairs, counted, shared, strict=True):
             if one:
-                item = replace(_difference(pair, centre, size), visible=self.visible)
+                item = _difference(pair, centre, size, self.visible)
                 found[item.arm, item.other], found[item.other, item.arm] = item, item.turned
         return found
 
 
-def _difference(pair: Paired, shared: variance_pooling.PooledEstimate, family: int) -> Difference:
+def _difference(pair: Paired, shared: variance_pooling.PooledEstimate, family: int, visible: float) -> Difference:
     centre = pair.widen(shared)
-    alone, together, bounded = (
-        as_ratio(found) for found in (centre.interval(), centre.interval_together(), centre.interval_bounded())
-    )
     quantiles = shared.together, shared.bounded
     spread = None if isinstance(pair, Unpaired) else centre.spread  # of a round, which unpaired runs have not
+    ratio = replace(as_ratio(centre.estimated()), visible=visible)
     return Difference(
-        pair.arm[0], pair.base[0], alone.estimate, alone.low, alone.high, together.low, together.high, alone.n,
-        bounded.low, bounded.high, spread, centre.degrees, pair.copies, quantiles, shared.lasting, family,
-    )  # fmt: skip
+        pair.arm[0], pair.base[0], ratio, spread, centre.degrees, pair.copies, quantiles, shared.lasting, family
+    )

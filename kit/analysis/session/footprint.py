@@ -32,5 +32,5 @@ def footprints(
         for metric in (SPACE, WRITTEN, MEMORY):
             found = rank_by(runs, arms, metric, ranking, baselines)
             for row in reversed(found.rows if found else ()):
-                if row.against and row.against.significant and row.against.ratio >= NOTABLE:
+                if row.against and row.against.ratio.significant and row.against.ratio.estimate >= NOTABLE:
                     yield Footprint(metric, ranking.point, row.against)

@@ -106,8 +106,8 @@ def decided_looks(ranking: Ranking, rounds: int, draws: int, rng: np.random.Gene
     control = _draw_control(compared, ranking.margin, spreads, further, rng)
     looks = np.zeros((len(compared), rounds, draws), bool)
     for i, item in enumerate(compared):
-        total = (item.n + further)[:, None]
-        sums = item.n * math.log(item.ratio) + further[:, None] * effects[i] + noise[1 + i] - noise[0]
+        total = (item.ratio.n + further)[:, None]
+        sums = item.ratio.n * math.log(item.ratio.estimate) + further[:, None] * effects[i] + noise[1 + i] - noise[0]
         away = np.abs(sums / total)
         error = _draw_errors(item, spreads[i], further, rng)
         significant, bounded = (
@@ -143,8 +143,8 @@ def _draw_truths(compared: Sequence[Difference], draws: int, rng: np.random.Gene
     arms."""
     spreads = _draw_spreads(compared, draws, rng)
     of_arms = _split(spreads)
-    values = np.array([0.0, *(math.log(item.ratio) for item in compared)])[:, None]
-    rounds = np.array([max(item.n for item in compared), *(item.n for item in compared)], float)[:, None]
+    values = np.array([0.0, *(math.log(item.ratio.estimate) for item in compared)])[:, None]
+    rounds = np.array([max(item.ratio.n for item in compared), *(item.ratio.n for item in compared)], float)[:, None]
     variances = of_arms**2 / rounds
     near = np.abs(values[:, 0]) < _FAR
     total = variances[near][:, None] + _SCATTERS[:, None] ** 2  # members x scatters x draws
@@ -170,19 +170,19 @@ def _draw_control(
     """Return rounds x draws: whether the control bounds the margin, without which no arm is equivalent. Its noise is
     about that of the arms. Over many rounds its copies differ by no more than the floor."""
     item = compared[0]
-    visible = math.log(max(item.visible for item in compared))
+    visible = math.log(max(item.ratio.visible for item in compared))
     if not visible:
         return np.ones((1, 1), bool)
     spread, known = np.median(spreads, axis=0), float(np.median([item.spread or 0.0 for item in compared]))
     degrees = np.array([item.degrees + more for more in range(1 + further.size)], float)
     quantiles = _quantiles(1, np.zeros_like(degrees, int), degrees, 1)[:, None]
     lasting = float(_quantiles(1, np.array([0]), np.array([math.inf]), 1)[0]) * item.floor
-    away = max(visible - math.hypot(float(quantiles[0, 0]) * known / math.sqrt(item.n), lasting), 0.0)
-    kept = item.floor**2 / (item.floor**2 + spread**2 / item.n)
-    true = kept * away + np.sqrt(kept * spread**2 / item.n) * rng.standard_normal(spread.size)
+    away = max(visible - math.hypot(float(quantiles[0, 0]) * known / math.sqrt(item.ratio.n), lasting), 0.0)
+    kept = item.floor**2 / (item.floor**2 + spread**2 / item.ratio.n)
+    true = kept * away + np.sqrt(kept * spread**2 / item.ratio.n) * rng.standard_normal(spread.size)
     noise = (rng.standard_normal((further.size, spread.size)) * spread).cumsum(axis=0)
-    total = (item.n + further)[:, None]
-    centre = (item.n * away + further[:, None] * true + noise) / total
+    total = (item.ratio.n + further)[:, None]
+    centre = (item.ratio.n * away + further[:, None] * true + noise) / total
     bounded = np.hypot(quantiles[1:] * spread / np.sqrt(total), lasting)
     passes: Looks = np.abs(centre) + bounded <= math.log1p(margin)
     return passes
@@ -191,10 +191,10 @@ def _draw_control(
 def _draw_errors(item: Difference, spreads: Floats, further: NDArray[np.int64], rng: np.random.Generator) -> Floats:
     """Return rounds x draws: standard errors of the ratio, as they will be estimated. Each round adds as many degrees
     of freedom as one did so far."""
-    each = item.degrees / estimators.own_degrees(item.n)
+    each = item.degrees / estimators.own_degrees(item.ratio.n)
     squares = (spreads**2 * rng.gamma(each / 2, 2.0, (further.size, spreads.size))).cumsum(axis=0)
     variance = (item.degrees * (item.spread or 0.0) ** 2 + squares) / (item.degrees + each * further)[:, None]
-    found: Floats = np.sqrt(variance / (item.n + further)[:, None])
+    found: Floats = np.sqrt(variance / (item.ratio.n + further)[:, None])
     return found
 
 
@@ -204,17 +204,17 @@ def _errors(item: Difference, looks: int, further: NDArray[np.int64], which: int
 
     Quantiles are Student's t by Bonferroni's inequality, which after some rounds are within 3 % of the intervals' own.
     By how much today's interval deviates counts the less, the more rounds follow."""
-    own = estimators.own_degrees(item.n)
-    degrees = np.array([item.degrees * estimators.own_degrees(item.n + more) / own for more in map(int, further)])
-    later = _quantiles(item.family, max(looks, item.n) + further, degrees, which)
+    own = estimators.own_degrees(item.ratio.n)
+    degrees = np.array([item.degrees * estimators.own_degrees(item.ratio.n + more) / own for more in map(int, further)])
+    later = _quantiles(item.family, max(looks, item.ratio.n) + further, degrees, which)
     today = _quantiles(item.family, np.array([looks]), np.array([item.degrees]), which)
-    low, high = ((item.low_all, item.high_all), (item.low_bound, item.high_bound))[which]
+    interval = (item.ratio.bounded or item.ratio.together) if which else item.ratio.together
     deviation = 1.0
-    if low and high and item.spread:
-        half = math.log(high / low) / 2
+    if interval.low and interval.high and item.spread:
+        half = math.log(interval.high / interval.low) / 2
         half = math.sqrt(max(half**2 - (item.lasting[which] * item.floor) ** 2, 0.0))
-        deviation = half / (item.spread / math.sqrt(item.n)) / float(today[0])
-    found: Floats = later * (1 + (deviation - 1) * (item.n / (item.n + further)) ** 2)
+        deviation = half / (item.spread / math.sqrt(item.ratio.n)) / float(today[0])
+    found: Floats = later * (1 + (deviation - 1) * (item.ratio.n / (item.ratio.n + further)) ** 2)
     return found[:, None]
 
 

@@ -30,7 +30,7 @@ from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.session.difference import Difference, PairSet
 from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators
-from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER, Verdict
+from kit.analysis.stats.estimate import INCONCLUSIVE, LESS, MORE, REFERENCE, Verdict
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN, known_arm
 from kit.model.default_driver import common_drivers
@@ -111,11 +111,11 @@ class Ranking:
         """Return the judged rows that are neither significantly different from the reference nor equivalent to it. An
         arm without interval counts, unless its own runs failed."""
         # reruns make an arm's own n larger
-        most = max((row.against.n for row in self.rows if row.against), default=0)
+        most = max((row.against.ratio.n for row in self.rows if row.against), default=0)
         return tuple(
             row
             for row in self.judged
-            if row.verdict == INCONCLUSIVE or (not row.verdict and row.against and row.against.n == most)
+            if row.verdict == INCONCLUSIVE or (not row.verdict and row.against and row.against.ratio.n == most)
         )
 
     @property
@@ -130,7 +130,7 @@ class Ranking:
     @property
     def typical(self) -> bool:
         """Return whether ratios are those of typical rounds, without a tenth at either end."""
-        return not self.unpaired and any(pair.n >= estimators.ROBUST_FROM for pair in self.pairs)
+        return not self.unpaired and any(pair.ratio.n >= estimators.ROBUST_FROM for pair in self.pairs)
 
 
 def rank(
@@ -262,9 +262,8 @@ def _outdone(pick: str, picks: Sequence[str], pairs: PairSet, better: str) -> It
     """Yield the pick with each pick that outdoes it. The 90 % interval of a family errs on either side with 5 %."""
     family = [pair for one in picks if one != pick for pair in ((pick, one), (one, pick))]
     for (one, other), item in pairs.differences(family).items():
-        if one != pick or item.low_bound is None or item.high_bound is None:
-            continue
-        if item.high_bound < 1 if better == MORE_IS_BETTER else item.low_bound > 1:
+        bounded = item.ratio.bounded
+        if one == pick and bounded and bounded.beside(1.0) == (LESS if better == MORE_IS_BETTER else MORE):
             yield one, other
 
 
@@ -302,7 +301,7 @@ def _choose(picks: Sequence[str], found: dict[tuple[str, str], Difference], bett
 
 
 def _beats(item: Difference | None, better: str) -> bool:
-    return item is not None and (item.ratio > 1 if better == MORE_IS_BETTER else item.ratio < 1)
+    return item is not None and (item.ratio.estimate > 1 if better == MORE_IS_BETTER else item.ratio.estimate < 1)
 
 
 def _rows(
@@ -312,10 +311,10 @@ def _rows(
     point = keys[0][1]
     base = _mean(runs, (reference, point), phase, metric)
     known = [arm for arm, _ in keys if arm == reference or (arm, reference) in found]
-    ratio = {arm: found[arm, reference].ratio if arm != reference else 1.0 for arm in known}
+    ratio = {arm: found[arm, reference].ratio.estimate if arm != reference else 1.0 for arm in known}
     order = sorted(known, key=lambda arm: ratio[arm], reverse=better == MORE_IS_BETTER)
     listed = [arm for arm in order if arm in picks]
-    apart = {pair for pair, item in found.items() if item.significant and set(pair) <= set(listed)}
+    apart = {pair for pair, item in found.items() if item.ratio.significant and set(pair) <= set(listed)}
     letters = find_letters(listed, apart)
     rows = []
     for arm in order:
@@ -336,13 +335,7 @@ def _rows(
 def _verdict(against: Difference | None, better: str, margin: float) -> Verdict:
     if against is None:
         return REFERENCE
-    if against.low_all is None:
-        return ""
-    if against.equivalent(margin):
-        return EQUIVALENT
-    if against.significant:
-        return FASTER if _beats(against, better) else SLOWER
-    return INCONCLUSIVE
+    return "" if against.ratio.together.low is None else against.ratio.judge(margin, better)
 
 
 def _mean(runs: Runs, key: Key, phase: str, metric: str) -> float:

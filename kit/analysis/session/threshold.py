@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kit.analysis.stats.estimate import Interval, Verdict
+from kit.analysis.stats.estimate import NO_INTERVAL, Verdict
 from kit.core.errors import UsageError
 from kit.model.arm import parse_arm
 from kit.model.default import DEFAULT_ENGINE
@@ -47,7 +47,7 @@ class Threshold:
 
     def judge(self, item: Comparison) -> Verdict:
         """Return on which side of the limit the individual interval lies."""
-        return Interval(item.ratio or 0.0, item.low, item.high, item.n).beside(self.limit)
+        return item.estimate.beside(self.limit) if item.estimate else NO_INTERVAL
 
 
 def parse_threshold(text: str, engine: str = DEFAULT_ENGINE) -> Threshold:

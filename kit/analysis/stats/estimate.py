@@ -10,9 +10,9 @@ benchmarks/proofs/equivalence.py the error rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Self, TypeVar
 
 from kit.model.plan import DECIDE_FROM
 
@@ -40,6 +40,7 @@ Verdict = Literal[
     "more", "less", "not significant", "no interval", "reference", "slower", "faster", "equivalent", "inconclusive",
     "one round", "not run", "too few machines", "not measured", "",
 ]  # fmt: skip
+AnyInterval = TypeVar("AnyInterval", bound="Interval")
 
 _SIGNIFICANT = "significant: the simultaneous interval excludes 0 %, and the arm is not equivalent"
 #: What each verdict of an arm beside the reference means.
@@ -77,41 +78,87 @@ class Interval:
             return NOT_SIGNIFICANT
         return MORE if self.low > value else LESS
 
+    def within(self, margin: float) -> bool:
+        """Return whether an interval of ratios lies between 1 / (1 + margin) and 1 + margin. These limits are the same
+        for either arm as reference. False without an interval."""
+        limit = 1 + margin
+        return self.low is not None and self.high is not None and 1 / limit <= self.low and self.high <= limit
 
-def judge(interval: Interval, n: int, margin: float, visible: float = 1.0) -> Verdict:
-    """Return the verdict of a simultaneous interval of ratios. ``n`` and ``visible``: as is_equivalent takes them."""
-    if is_equivalent(interval.low, interval.high, n, margin, visible):
-        return EQUIVALENT
-    sides: dict[Verdict, Verdict] = {MORE: SLOWER, LESS: FASTER, NO_INTERVAL: ONE_ROUND}
-    return sides.get(interval.beside(1.0), INCONCLUSIVE)
+    def map(self, function: Callable[[float], float]) -> Self:
+        """Return the estimate and its ends by a function that rises."""
+        low, high = (None if end is None else function(end) for end in (self.low, self.high))
+        return replace(self, estimate=function(self.estimate), low=low, high=high)
 
-
-def is_equivalent(low: float | None, high: float | None, n: int, margin: float, visible: float = 1.0) -> bool:
-    """Return whether an interval of ratios shows equivalence.
-
-    ``low`` and ``high``: of the interval for two one-sided tests. ``n``: number of rounds, or of machines where these
-    are the sample. ``margin``: 0.03 for 3 %. ``visible``: the ratio that the session's control bounds, as
-    ``visible_ratio`` returns it; 1 without a control."""
-    return n >= DECIDE_FROM and visible <= 1 + margin and within_margin(low, high, margin)
-
-
-def within_margin(low: float | None, high: float | None, margin: float) -> bool:
-    """Return whether an interval of ratios lies between 1 / (1 + margin) and 1 + margin. These limits are the same for
-    either arm as reference. False without an interval."""
-    return low is not None and high is not None and 1 / (1 + margin) <= low and high <= 1 + margin
+    @property
+    def inverse(self) -> Self:
+        """Return 1 / the ratio."""
+        turned = self.map(lambda end: 1 / end if end else exp(LARGEST))
+        return replace(turned, low=turned.high, high=turned.low)
 
 
-def visible_ratio(low: float | None, high: float | None) -> float:
+@dataclass(frozen=True)
+class Estimate(Interval):
+    """A ratio or a difference. The individual 95 % interval is its own; ``together`` is the one that is simultaneous
+    with all of its family.
+
+    ``bounded``: the simultaneous 90 % interval, of two one-sided tests; None where ``together`` decides. ``visible``:
+    the ratio that bounds the session's control, 1 without one. ``neutral``: the value of no effect."""
+
+    together: Interval
+    bounded: Interval | None = None
+    visible: float = 1.0
+    neutral: float = 1.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return that of the individual interval."""
+        return self.beside(self.neutral)
+
+    @property
+    def significant(self) -> bool:
+        """Return whether the simultaneous interval leaves out no effect."""
+        return self.together.leaves_out(self.neutral)
+
+    def equivalent(self, margin: float, n: int = 0) -> bool:
+        """Return whether two one-sided tests show a ratio within the margin, and the session can say so. ``n``: number
+        of rounds where these are not the sample."""
+        enough = (n or self.n) >= DECIDE_FROM and self.visible <= 1 + margin
+        return enough and (self.bounded or self.together).within(margin)
+
+    def withheld(self, margin: float) -> bool:
+        """Return whether the tests show a ratio within the margin, but the session has too few rounds or too noisy a
+        control to say so."""
+        return (self.bounded or self.together).within(margin) and not self.equivalent(margin)
+
+    def judge(self, margin: float, better: str = LESS, n: int = 0) -> Verdict:
+        """Return the verdict of the simultaneous interval at the margin. ``better``: ``more`` or ``less``."""
+        if self.together.low is None:
+            return ONE_ROUND
+        if self.equivalent(margin, n):
+            return EQUIVALENT
+        if not self.significant:
+            return INCONCLUSIVE
+        return FASTER if self.together.beside(self.neutral) == better else SLOWER
+
+    def map(self, function: Callable[[float], float]) -> Self:
+        bounded = self.bounded and self.bounded.map(function)
+        together, neutral = self.together.map(function), function(self.neutral)
+        return replace(super().map(function), together=together, bounded=bounded, neutral=neutral)
+
+    @property
+    def inverse(self) -> Self:
+        return replace(super().inverse, together=self.together.inverse, bounded=self.bounded and self.bounded.inverse)
+
+
+def visible_ratio(control: Interval) -> float:
     """Return the least ratio that bounds the interval of a control on both sides: two identical arms differ by less.
     The largest one without an interval: JSON has no infinity."""
-    return max(high, 1 / low) if low and high else exp(LARGEST)
+    return max(control.high, 1 / control.low) if control.low and control.high else exp(LARGEST)
 
 
-def as_ratio(logs: Interval) -> Interval:
+def as_ratio(logs: AnyInterval) -> AnyInterval:
     """Return an interval of logarithms as one of ratios."""
-    low = None if logs.low is None else exp(logs.low)
-    high = None if logs.high is None else exp(logs.high)
-    return Interval(exp(logs.estimate), low, high, logs.n)
+    return logs.map(exp)
 
 
 def exp(value: float) -> float:

@@ -41,7 +41,7 @@ from kit.analysis.stats.arm_variance import (
     moderated_variances,
     of_comparisons,
 )
-from kit.analysis.stats.estimate import Interval
+from kit.analysis.stats.estimate import Estimate, Interval
 from kit.analysis.stats.estimators import CONFIDENCE, Centre, Floats, own_degrees, student_quantile
 
 POWER = 0.80
@@ -115,9 +115,11 @@ class PooledEstimate(Centre):
     def interval_together(self) -> Interval:
         return self._interval(self.together)
 
-    def interval_bounded(self) -> Interval:
-        """Return the simultaneous 90 % interval for equivalence by two one-sided 5 % tests (Schuirmann 1987)."""
-        return self._interval(self.bounded)
+    def estimated(self) -> Estimate:
+        """Return the estimate with its individual interval, the simultaneous one, and the simultaneous 90 % interval
+        for equivalence by two one-sided 5 % tests (Schuirmann 1987)."""
+        alone, together, bounded = self.interval(), self.interval_together(), self._interval(self.bounded)
+        return Estimate(alone.estimate, alone.low, alone.high, alone.n, together, bounded, neutral=0.0)
 
     def _interval(self, errors: float) -> Interval:
         if self.error is None:

@@ -134,7 +134,7 @@ def differing(
     calls = _callees(runs, pair)
     selves = {item.name[-1]: item for item in own}
     whole = {item.name[-1]: item for item in inclusive}
-    told = {item.name[-1] for item in inclusive if item.certain}
+    told = {item.name[-1] for item in inclusive if item.difference.significant}
     telling = [item for item in inclusive if not _passes_on(item, calls.get(item.name[-1], {}), told)]
     named = [item.name[-1] for item in sorted(own, key=_rank)[:NAMED] if item.name[-1] in whole]
     named += [item.name[-1] for item in sorted(telling, key=_rank)[:NAMED]]
@@ -143,22 +143,23 @@ def differing(
 
 
 def _size(item: StackCost) -> float:
-    return -abs(item.difference)
+    return -abs(item.difference.estimate)
 
 
 def _rank(item: StackCost) -> tuple[bool, float]:
     """Return a sort key with significant functions first: larger differences that may be noise could otherwise fill a
     table."""
-    return not item.certain, _size(item)
+    return not item.difference.significant, _size(item)
 
 
 def _passes_on(item: StackCost, callees: Mapping[str, float], told: Collection[str]) -> bool:
     """Return whether one callee explains the function's difference. ``callees``: difference in seconds of each direct
     callee. ``told``: names of significant functions. A significant function does not pass its difference on to one that
     is not."""
-    sign = 1 if item.difference > 0 else -1
-    most = max((sign * seconds for name, seconds in callees.items() if name in told or not item.certain), default=0.0)
-    return most >= _PASSED_ON * abs(item.difference)
+    sign = 1 if item.difference.estimate > 0 else -1
+    counted = told if item.difference.significant else callees
+    most = max((sign * seconds for name, seconds in callees.items() if name in counted), default=0.0)
+    return most >= _PASSED_ON * abs(item.difference.estimate)
 
 
 def _callees(runs: Runs, pair: tuple[str, str]) -> dict[str, dict[str, float]]:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats.estimate import Estimate
 from kit.analysis.stats.estimators import Floats
 from kit.model.profile import OUTSIDE, STEADY, Stack
 
@@ -59,8 +60,8 @@ class ProfiledRun:
 
 @dataclass(frozen=True)
 class StackCost:
-    """Seconds of CPU per run of ``name`` in an arm and in its baseline, over ``n`` rounds that contain both. Also their
-    difference, with its individual 95 % interval and the one simultaneous with all ``family``; None if n < 2.
+    """Seconds of CPU per run of ``name`` in an arm and in its baseline, over the rounds that contain both. Also their
+    difference, whose simultaneous interval is of all ``family``.
 
     ``by``: SELF or INCLUSIVE with a function's name; PART with a part of the machine; PATH with a stack's beginning;
     WHOLE without a name."""
@@ -71,18 +72,8 @@ class StackCost:
     baseline: str
     mean: float
     base_mean: float
-    difference: float
-    low: float | None
-    high: float | None
-    low_all: float | None
-    high_all: float | None
-    n: int
+    difference: Estimate
     family: int
-
-    @property
-    def certain(self) -> bool:
-        """Whether the simultaneous interval excludes 0."""
-        return self.low_all is not None and self.high_all is not None and not self.low_all <= 0 <= self.high_all
 
 
 def by_self(stacks: Mapping[Stack, float]) -> Sums:
@@ -218,7 +209,7 @@ def _compare(paired: Sequence[_Pair], steady: Sequence[bool], by: str) -> tuple[
     shared = variance_pooling.share(contrasts, len(contrasts))
     made = [_cost(item, centre, by, len(paired)) for item, centre in zip(paired, shared, strict=True)]
     order = {pair: number for number, pair in enumerate(dict.fromkeys((item.arm, item.baseline) for item in paired))}
-    return tuple(sorted(made, key=lambda item: (order[item.arm, item.baseline], -abs(item.difference))))
+    return tuple(sorted(made, key=lambda item: (order[item.arm, item.baseline], -abs(item.difference.estimate))))
 
 
 def _paired(
@@ -253,23 +244,6 @@ def _spread(runs: Mapping[str, Sequence[ProfiledRun]], pair: tuple[str, str]) ->
 
 
 def _cost(item: _Pair, centre: variance_pooling.PooledEstimate, by: str, family: int) -> StackCost:
-    alone, together = centre.interval(), centre.interval_together()
-    low, high, low_all, high_all = (
-        None if end is None else end * item.scale for end in (alone.low, alone.high, together.low, together.high)
-    )
     mean, base = float(item.one.mean()), float(item.other.mean())
-    return StackCost(
-        by,
-        item.name,
-        item.arm,
-        item.baseline,
-        mean,
-        base,
-        mean - base,
-        low,
-        high,
-        low_all,
-        high_all,
-        item.one.size,
-        family,
-    )
+    difference = replace(centre.estimated().map(lambda end: end * item.scale), estimate=mean - base)
+    return StackCost(by, item.name, item.arm, item.baseline, mean, base, difference, family)

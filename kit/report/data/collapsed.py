@@ -9,7 +9,7 @@ from kit.core.sanitize import visible
 from kit.model.profile import fold
 from kit.model.session import Session
 from kit.report.format import units
-from kit.report.format.interval import more_seconds
+from kit.report.format.interval import amount_interval
 from kit.report.format.sanitize import shown
 
 
@@ -31,7 +31,7 @@ def _lines(session: Session, several: bool) -> str:
 
 def _penalties(session: Session) -> Mapping[tuple[str, str], str]:
     return {
-        (arm.arm, found.point): f": {more_seconds(arm.whole, individual=True)} of CPU against {arm.baseline}"
+        (arm.arm, found.point): f": {amount_interval(arm.whole.difference)} of CPU against {arm.baseline}"
         for found in analyse_profiles(session)
         for arm in found.arms
     }

@@ -64,8 +64,7 @@ def _arm(part: Part, session: Session, arm: str) -> Element:
         return _with(case, "error", part.error or "the session ended before this arm ran")
     if part.analysis:
         lines = [
-            f"{item.arm} / {item.baseline}: {percent_interval(item.ratio, item.low, item.high)}, "
-            f"{sentence(item, part.analysis.margin)}"
+            f"{item.arm} / {item.baseline}: {percent_interval(item.estimate)}, {sentence(item, part.analysis.margin)}"
             for item in whole_real(part.analysis.comparisons)
             if item.arm == arm
         ]
@@ -77,7 +76,7 @@ def _threshold(part: Part, finding: Finding) -> Element:
     item = finding.comparison
     at = f" at {item.point}" if item and item.point else ""
     case = _case(part, f"{finding.threshold}{at}")
-    found = f"{percent_interval(item.ratio, item.low, item.high)}: " if item else ""
+    found = f"{percent_interval(item.estimate)}: " if item else ""
     text = f"{finding.status}: {found}{finding.why}"
     if finding.fails:
         return _with(case, "failure", text)

@@ -13,6 +13,9 @@ from kit.report.format.csv_rows import render_sheet
 
 if TYPE_CHECKING:
     from kit.analysis.session.analyse import Analysis
+    from kit.analysis.session.difference import Difference
+    from kit.analysis.session.ranking import Ranking
+    from kit.analysis.stats.estimate import Estimate
 
 #: Raised when a consumer of the JSON would have to change.
 JSON_SCHEMA = 2
@@ -38,7 +41,33 @@ def document(session: Session, analysis: Analysis) -> dict[str, Any]:
         "traced": [row for sample in session.samples if sample.kind == "traced" for row in _traced_rows(sample)],
         "comparisons": [asdict(item) for item in analysis.comparisons],
         **{part: [asdict(item) for item in getattr(analysis, part)] for part in PARTS},
+        "rankings": [_ranking(item) for item in analysis.rankings],
     }
+
+
+def _ranking(item: Ranking) -> dict[str, Any]:
+    rows = [{**asdict(row), "against": row.against and _difference(row.against)} for row in item.rows]
+    return {
+        **asdict(item), "rows": rows, "filesystems": list(map(_difference, item.filesystems)),
+        "pairs": list(map(_difference, item.pairs)),
+    }  # fmt: skip
+
+
+def _difference(item: Difference) -> dict[str, Any]:
+    bounded = item.ratio.bounded
+    return {
+        **asdict(item), **estimate_columns("ratio", item.ratio), "n": item.ratio.n, "visible": item.ratio.visible,
+        "low_bound": bounded and bounded.low, "high_bound": bounded and bounded.high,
+    }  # fmt: skip
+
+
+def estimate_columns(name: str, value: Estimate | None) -> dict[str, Any]:
+    """Return an estimate as flat figures."""
+    together = value and value.together
+    return {
+        name: value and value.estimate, "low": value and value.low, "high": value and value.high,
+        "low_all": together and together.low, "high_all": together and together.high,
+    }  # fmt: skip
 
 
 def session_facts(session: Session) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut
 from kit.analysis.fleet.cost import LEAST_TO_FIT, FleetRatio, MachineRatio
 from kit.analysis.stats.estimate import LESS, MORE, NOT_SIGNIFICANT
 from kit.core.listing import listed
+from kit.report.data.structured import estimate_columns
 from kit.report.format import units
 from kit.report.format.csv_rows import render_sheet
 from kit.report.format.interval import percent_interval, percent_range, size_interval
@@ -96,7 +97,7 @@ def headline(fleet: FleetAnswer) -> str:
 def _said(item: FleetArm) -> str:
     name = f"{item.arm}{units.at(item.point)}"
     whole = item.whole
-    return name if whole.ratio is None else f"{name} ({percent_interval(whole.ratio, whole.low, whole.high)})"
+    return name if whole.ratio is None else f"{name} ({percent_interval(whole.ratio)})"
 
 
 def _rows(fleet: FleetAnswer) -> Iterator[Sequence[str]]:
@@ -112,7 +113,7 @@ def _row(name: str, item: FleetRatio) -> Sequence[str]:
     return (
         name,
         str(len(item.machines)),
-        percent_interval(item.ratio, item.low, item.high),
+        percent_interval(item.ratio),
         _prediction(item),
         spread(item),
     )
@@ -122,7 +123,7 @@ def _machine_rows(fleet: FleetAnswer) -> Iterator[Sequence[str]]:
     for item in fleet.arms:
         for machine, is_outlier in _judged(item):
             found = machine.ratio
-            change = percent_interval(found.estimate, found.low, found.high)
+            change = percent_interval(found)
             said = {None: units.NOTHING, True: "yes", False: "no"}[is_outlier]
             yield units.against(item), machine.machine, str(found.n), change, said
 
@@ -162,7 +163,7 @@ def _few_lines(fleet: FleetAnswer) -> Iterator[str]:
     few = [(item, machine) for item in fleet.arms if item.whole.ratio is None for machine in item.whole.machines]
     for item, machine in few[:_MOST]:
         found = machine.ratio
-        change = percent_interval(found.estimate, found.low, found.high)
+        change = percent_interval(found)
         yield f"{machine.machine}, {units.against(item)}: {change} by itself; kit show {machine.session}"
     if len(few) > _MOST:
         yield f"{len(few) - _MOST} more figures of single machines: --format csv"
@@ -184,11 +185,11 @@ def _fit_lines(fleet: FleetAnswer) -> Iterator[str]:
                 found = outlier.found.ratio
                 yield (
                     f"outlier: {outlier.found.machine}, {units.against(item)}: "
-                    f"{percent_interval(found.estimate, found.low, found.high)} by itself, "
+                    f"{percent_interval(found)} by itself, "
                     f"{units.chance(outlier.p)} among {len(one.machines)} machines; kit show {outlier.found.session}"
                 )
             if others := one.without_outliers:
-                rest = percent_interval(others.estimate, others.low, others.high)
+                rest = percent_interval(others)
                 which = "it" if len(one.outliers) == 1 else f"these {len(one.outliers)}"
                 yield (
                     f"the mean includes outliers; {units.against(item)} without {which}: {rest} of {others.n} machines"
@@ -243,8 +244,8 @@ def fleet_cost_rows(fleet: FleetAnswer) -> Iterator[dict[str, Any]]:
             common = {"scenario": fleet.title, "arm": item.arm, "baseline": item.baseline, "point": item.point,
                       "phase": item.phase, "metric": item.metric, "class": one.machine_class}  # fmt: skip
             yield {
-                **common, "machine": "", "session": "", "machines": len(one.machines), "ratio": one.ratio,
-                "low": one.low, "high": one.high, "low_all": one.low_all, "high_all": one.high_all,
+                **common, "machine": "", "session": "", "machines": len(one.machines),
+                **estimate_columns("ratio", one.ratio),
                 "tau": one.spread and one.spread.tau, "tau_low": one.spread and one.spread.low,
                 "tau_high": one.spread and one.spread.high, "i_squared": one.spread and one.spread.share,
                 "prediction_low": one.prediction and one.prediction.low,
@@ -267,8 +268,11 @@ def render_fleet_cost_csv(fleet: FleetAnswer) -> str:
 
 def render_fleet_cost_json(fleet: FleetAnswer) -> str:
     fleet = shown(fleet)
-    document = asdict(fleet)
-    for item, given in zip(document["arms"], fleet.arms, strict=True):
-        item["whole"]["verdict"] = given.whole.verdict
-        item["classes_differ"] = given.classes_differ
-    return json.dumps({"schema": 2, **document}, indent=1) + "\n"
+    document = {"schema": 2, **asdict(fleet), "arms": [_arm_document(item) for item in fleet.arms]}
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _arm_document(item: FleetArm) -> dict[str, Any]:
+    whole, *classes = ({**asdict(one), **estimate_columns("ratio", one.ratio)} for one in (item.whole, *item.classes))
+    whole["verdict"] = item.whole.verdict
+    return {**asdict(item), "whole": whole, "classes": classes, "classes_differ": item.classes_differ}

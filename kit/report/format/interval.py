@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kit.analysis.runs.compare import Comparison
-from kit.analysis.traces.stacks import StackCost
+from kit.analysis.stats.estimate import Interval
 from kit.report.format import units
 
 _NO_INTERVAL = "(no interval)"
@@ -19,14 +19,14 @@ _LONG = 100.0
 _POINT = 1e-9
 
 
-def percent_interval(ratio: float | None, low: float | None, high: float | None, most: int = _PERCENT) -> str:
+def percent_interval(ratio: Interval | None, most: int = _PERCENT) -> str:
     """Return a ratio as a change: ``+5.6 % [+3.1, +8.2]``. ``most``: decimals at most."""
     if ratio is None:
         return "no ratio"
-    if low is None or high is None:
-        return f"{units.percent(ratio)} {_NO_INTERVAL}"
-    places = min(decimals(*((end - 1) * 100 for end in (ratio, low, high))), most)
-    return f"{_change(ratio, places, ' %')} [{_change(low, places)}, {_change(high, places)}]"
+    if ratio.low is None or ratio.high is None:
+        return f"{units.percent(ratio.estimate)} {_NO_INTERVAL}"
+    places = min(decimals(*((end - 1) * 100 for end in (ratio.estimate, ratio.low, ratio.high))), most)
+    return f"{_change(ratio.estimate, places, ' %')} [{_change(ratio.low, places)}, {_change(ratio.high, places)}]"
 
 
 def percent_range(low: float, high: float) -> str:
@@ -42,33 +42,31 @@ def size_interval(estimate: float, low: float, high: float) -> str:
     return f"{middle} % [{least}, {most}]"
 
 
-def share_interval(estimate: float, low: float | None, high: float | None) -> str:
+def share_interval(share: Interval) -> str:
     """Return a share of something else as a change: 0.034 is ``+3.4 % [+0.4, +6.4]``."""
-    return percent_interval(1 + estimate, None if low is None else 1 + low, None if high is None else 1 + high)
+    return percent_interval(share.map(lambda end: 1 + end))
 
 
-def amount_interval(estimate: float, low: float | None, high: float | None, unit: str = "s") -> str:
+def amount_interval(amount: Interval, unit: str = "s") -> str:
     """Return a difference in a unit: ``+0.21 s [+0.18, +0.24]``."""
     after = f" {unit}".rstrip()
-    if low is None or high is None:
-        return f"{estimate:+z.{_OTHER}f}{after} {_NO_INTERVAL}"
-    places = min(decimals(estimate, low, high), _OTHER)
-    return f"{_signed(estimate, places)}{after} [{_signed(low, places)}, {_signed(high, places)}]"
+    if amount.low is None or amount.high is None:
+        return f"{amount.estimate:+z.{_OTHER}f}{after} {_NO_INTERVAL}"
+    places = min(decimals(amount.estimate, amount.low, amount.high), _OTHER)
+    return f"{_signed(amount.estimate, places)}{after} [{_signed(amount.low, places)}, {_signed(amount.high, places)}]"
 
 
 def ratio_interval(item: Comparison) -> str:
     """Return ``1.056 [1.031, 1.082]``; a difference where a zero leaves no ratio."""
-    if item.ratio is None:
-        return difference_interval(item)
-    return times_interval(item.ratio, item.low, item.high)
+    return times_interval(item.estimate) if item.estimate else difference_interval(item)
 
 
-def times_interval(ratio: float, low: float | None, high: float | None) -> str:
+def times_interval(ratio: Interval) -> str:
     """Return ``1.056 [1.031, 1.082]``."""
-    if low is None or high is None:
-        return f"{_times(ratio, _OTHER)} {_NO_INTERVAL}"
-    places = min(decimals(ratio, low, high), _OTHER)
-    return f"{_times(ratio, places)} [{_times(low, places)}, {_times(high, places)}]"
+    if ratio.low is None or ratio.high is None:
+        return f"{_times(ratio.estimate, _OTHER)} {_NO_INTERVAL}"
+    places = min(decimals(ratio.estimate, ratio.low, ratio.high), _OTHER)
+    return f"{_times(ratio.estimate, places)} [{_times(ratio.low, places)}, {_times(ratio.high, places)}]"
 
 
 def difference_interval(item: Comparison, together: bool = False) -> str:
@@ -76,13 +74,7 @@ def difference_interval(item: Comparison, together: bool = False) -> str:
     ends = item.difference_low, item.difference_high
     if together:
         ends = item.difference_low_all, item.difference_high_all
-    return amount_interval(item.difference, *ends, item.unit)
-
-
-def more_seconds(item: StackCost, individual: bool = False) -> str:
-    """Return ``+0.123 s [+0.080, +0.166]``: the simultaneous interval of its family, or the individual one."""
-    ends = (item.low, item.high) if individual else (item.low_all, item.high_all)
-    return amount_interval(item.difference, *ends)
+    return amount_interval(Interval(item.difference, *ends, item.n), item.unit)
 
 
 def decimals(estimate: float, low: float, high: float) -> int:

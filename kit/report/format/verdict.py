@@ -30,7 +30,7 @@ def verdicts(analysis: Analysis, tablefmt: str = "simple") -> str:
     rows = [
         [
             f"{item.arm} / {item.baseline}" + (f" [{item.point}]" if item.point else ""),
-            percent_interval(item.ratio, item.low, item.high),
+            percent_interval(item.estimate),
             *([_all(item)] if family > 1 else []),
             *([plot.draw(item)] if plot else []),
             sentence(item, analysis.margin),
@@ -46,7 +46,7 @@ def verdicts(analysis: Analysis, tablefmt: str = "simple") -> str:
 def _all(item: Comparison) -> str:
     if item.low_all is None or item.high_all is None or item.control:
         return units.NOTHING
-    return percent_interval(item.ratio, item.low_all, item.high_all).partition(" %")[2].strip()
+    return percent_interval(item.together).partition(" %")[2].strip()
 
 
 def sentence(item: Comparison, margin: float) -> str:
@@ -140,10 +140,10 @@ def assurance_lines(analysis: Analysis) -> list[str]:
 
 
 def floor_line(item: NoiseFloor) -> str:
-    interval = percent_interval(item.ratio, item.low, item.high)
+    interval = percent_interval(item.estimate)
     at = units.at(item.point)
     line = f"noise floor{at}: two identical copies of {item.baseline} differ by {interval}"
-    if item.low is not None and item.high is not None and not item.low <= 1 <= item.high:
+    if item.estimate.leaves_out(1.0):
         line += ". One session in 20 shows this at random; if it recurs, look for a cause"
     return line
 
@@ -176,7 +176,7 @@ def _growth_lines(analysis: Analysis) -> list[str]:
     lines = []
     for item in analysis.growths:
         found = "changes by" if item.factor.leaves_out(1.0) else "does not change significantly:"
-        interval = percent_interval(item.factor.estimate, item.factor.low, item.factor.high)
+        interval = percent_interval(item.factor)
         pair = f"{item.arm} / {item.baseline}"
         lines.append(f"growth: the ratio {pair} {found} {interval} with each doubling of {item.parameter}")
     return lines

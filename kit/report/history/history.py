@@ -87,7 +87,7 @@ def _row(entry: Entry, change: Change | None, plot: Plot, drawn: bool) -> list[s
         units.moment(entry.created),
         units.seconds(entry.outcome.mean),
         units.seconds(entry.outcome.base_mean),
-        percent_interval(item.ratio, item.low, item.high),
+        percent_interval(item.estimate),
         *([plot.draw(item)] if drawn else []),
     ]
 
@@ -107,7 +107,7 @@ def change_lines(told: ChangeHistory) -> list[str]:
 
 
 def interval_of(shift: Interval | None) -> str:
-    return percent_interval(shift.estimate, shift.low, shift.high) if shift else units.NOTHING
+    return percent_interval(shift) if shift else units.NOTHING
 
 
 def _change(change: Change, entries: Sequence[Entry], confirm: int) -> str:

@@ -70,7 +70,7 @@ def _bold(text: str, markdown: bool) -> str:
 
 def _finding_line(finding: Finding) -> str:
     item = finding.comparison
-    found = f"{percent_interval(item.ratio, item.low, item.high)}; " if item else ""
+    found = f"{percent_interval(item.estimate)}; " if item else ""
     at = units.at(item.point) if item else ""
     return f"{finding.status.upper()}: {finding.threshold}{at}: {found}{finding.why}"
 
@@ -86,7 +86,7 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
         yield render_table(rows, ["threshold", "result", "individual 95 %", "why"], tablefmt)
     if part.analysis:
         found = [
-            [units.against(item), percent_interval(item.ratio, item.low, item.high),
+            [units.against(item), percent_interval(item.estimate),
              sentence(item, part.analysis.margin)]
             for item in whole_real(part.analysis.comparisons)
         ]  # fmt: skip
@@ -104,7 +104,7 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
 
 def _threshold_row(finding: Finding) -> list[str]:
     item = finding.comparison
-    found = percent_interval(item.ratio, item.low, item.high) if item else units.NOTHING
+    found = percent_interval(item.estimate) if item else units.NOTHING
     at = units.at(item.point) if item else ""
     return [f"{finding.threshold}{at}", finding.status, found, finding.why]
 

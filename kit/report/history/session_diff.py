@@ -108,8 +108,8 @@ def _row(item: PenaltyChange) -> list[str]:
     one, two = item.before, item.after
     return [
         f"{one.arm} / {one.baseline}" + (f" [{one.point}]" if one.point else ""),
-        percent_interval(one.ratio, one.low, one.high),
-        percent_interval(two.ratio, two.low, two.high),
+        percent_interval(one.estimate),
+        percent_interval(two.estimate),
         *(interval_of(found) for found in (item.change, item.own, item.base)),
         f"not compared: {', '.join(item.unlike)} differs" if item.unlike else _verdict(item),
     ]

@@ -63,7 +63,7 @@ def ranking_rows(ranking: Ranking) -> Sequence[Sequence[str]]:
 
 def interval_row(item: Comparison, margin: float) -> tuple[str, str, str]:
     """Return arm and baseline, change, verdict."""
-    return units.against(item), percent_interval(item.ratio, item.low, item.high), sentence(item, margin)
+    return units.against(item), percent_interval(item.estimate), sentence(item, margin)
 
 
 def embedded(session: Session, analysis: Analysis) -> str:
@@ -89,7 +89,7 @@ def measured(session: Session, analysis: Analysis) -> str:
 
 def finding_row(item: Finding) -> tuple[str, str, str, str]:
     found = item.comparison
-    interval = percent_interval(found.ratio, found.low, found.high) if found else units.NOTHING
+    interval = percent_interval(found.estimate) if found else units.NOTHING
     return f"{item.threshold}{units.at(found.point) if found else ''}", item.status, interval, item.why
 
 
@@ -100,7 +100,7 @@ def ladder_rows(item: Ladder) -> list[tuple[str, str, str, str]]:
         (
             name,
             step.name,
-            amount_interval(step.seconds.estimate, step.seconds.low, step.seconds.high),
+            amount_interval(step.seconds),
             shares(step.share),
         )
         for step in (*item.steps, item.whole)

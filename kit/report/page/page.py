@@ -154,7 +154,7 @@ def track_view(track: ChangeHistory, limits: Sequence[Threshold], name: str) -> 
             *([commit or units.NOTHING] if any(commits) else []),
             units.seconds(entry.outcome.mean),
             units.seconds(entry.outcome.base_mean),
-            percent_interval(entry.ratio, entry.outcome.comparison.low, entry.outcome.comparison.high),
+            percent_interval(entry.outcome.comparison.estimate),
         )
         for entry, commit in zip(track.series.entries, commits, strict=True)
     ]

@@ -68,7 +68,7 @@ def _percent(step: LadderStep) -> str:
     share = step.share
     if share is None:
         return units.NOTHING
-    return share_interval(share.estimate, share.low, share.high)
+    return share_interval(share)
 
 
 def _span(rows: Sequence[Ladder]) -> tuple[float, float]:

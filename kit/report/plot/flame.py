@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kit.analysis.traces.flame import Frame
 from kit.analysis.traces.stacks import StackCost
 from kit.report.format import units
-from kit.report.format.interval import more_seconds
+from kit.report.format.interval import amount_interval
 from kit.report.plot.picture import CHARACTER, Picture, frame, rect, shortened, text
 
 WIDTH, _ROW, _TOP, _LEGEND = 1040.0, 18.0, 34.0, 30.0
@@ -58,10 +58,10 @@ def _kind(item: Frame) -> str:
 
 
 def _shade(cost: StackCost | None) -> str:
-    if cost is None or not cost.certain:
+    if cost is None or not cost.difference.significant:
         return "same"
-    share = abs(cost.difference) / (max(cost.mean, cost.base_mean) or 1.0)
-    return f"{'more' if cost.difference > 0 else 'less'}{1 + sum(share >= limit for limit in _SHADES)}"
+    share = abs(cost.difference.estimate) / (max(cost.mean, cost.base_mean) or 1.0)
+    return f"{'more' if cost.difference.estimate > 0 else 'less'}{1 + sum(share >= limit for limit in _SHADES)}"
 
 
 def _hint(item: Frame, whole: Frame) -> str:
@@ -70,7 +70,7 @@ def _hint(item: Frame, whole: Frame) -> str:
     cost = item.cost
     if cost is None:
         return said
-    return f"{said}; {cost.baseline} {units.seconds(cost.base_mean)}: {more_seconds(cost)}"
+    return f"{said}; {cost.baseline} {units.seconds(cost.base_mean)}: {amount_interval(cost.difference.together)}"
 
 
 def _legend(baseline: str, y: float) -> list[str]:
@@ -92,8 +92,8 @@ def _words(flame: Frame, baseline: str) -> str:
     said = "; ".join(f"{item.name} {units.seconds(item.seconds)}" for item in parts)
     if not baseline:
         return said
-    differing = sorted(_ends(flame), key=lambda cost: -abs(cost.difference))
-    named = "; ".join(f"{cost.name[-1]} {more_seconds(cost)}" for cost in differing[:3])
+    differing = sorted(_ends(flame), key=lambda cost: -abs(cost.difference.estimate))
+    named = "; ".join(f"{cost.name[-1]} {amount_interval(cost.difference.together)}" for cost in differing[:3])
     return f"{said}. Differs most: {named}" if named else f"{said}. No function differs significantly"
 
 
@@ -101,5 +101,5 @@ def _ends(item: Frame) -> Iterator[StackCost]:
     """Return where a significant difference can't be followed any farther."""
     below = [cost for frame in item.below for cost in _ends(frame)]
     yield from below
-    if not below and len(item.path) > 2 and item.cost and item.cost.certain:
+    if not below and len(item.path) > 2 and item.cost and item.cost.difference.significant:
         yield item.cost

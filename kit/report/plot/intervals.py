@@ -23,7 +23,7 @@ def plot_intervals(found: Sequence[Comparison], margin: float, name: str = "inte
         return None
     labels = [units.against(item) for item in rows]
     left = label_width(labels)
-    right = 20 + max(len(percent_interval(item.ratio, item.low, item.high)) for item in rows) * CHARACTER
+    right = 20 + max(len(percent_interval(item.estimate)) for item in rows) * CHARACTER
     reach = spread([end for item in rows for end in (item.low, item.high, item.ratio) if end]) * 1.05
     scale = Scale(math.exp(-reach), math.exp(reach), left, left + _PLOT, log=True)
     bottom = _TOP + _ROW * len(rows)
@@ -36,7 +36,7 @@ def plot_intervals(found: Sequence[Comparison], margin: float, name: str = "inte
     for i, (item, label) in enumerate(zip(rows, labels, strict=True)):
         parts += _row(item, label, _TOP + _ROW * (i + 0.5), scale, margin)
     said = "; ".join(
-        f"{label}: {percent_interval(item.ratio, item.low, item.high)}, {sentence(item, margin)}"
+        f"{label}: {percent_interval(item.estimate)}, {sentence(item, margin)}"
         for item, label in zip(rows, labels, strict=True)
     )
     return Picture(
@@ -57,7 +57,7 @@ def _row(item: Comparison, label: str, y: float, scale: Scale, margin: float) ->
         parts.append(path(f"M{scale.right:.1f} {y:.1f} l-9 -5 v10 z", kind))
     if low < scale.low:
         parts.append(path(f"M{scale.left:.1f} {y:.1f} l9 -5 v10 z", kind))
-    said = percent_interval(item.ratio, item.low, item.high)
+    said = percent_interval(item.estimate)
     if scale.within(ratio):
         parts.append(circle(scale.at(ratio), y, 5, f"{kind} line", f"{label}: {said}, {sentence(item, margin)}"))
     parts.append(text(scale.right + 12, y + 4, said))

@@ -44,7 +44,7 @@ def plot_track(track: ChangeHistory, limit: float | None = None, name: str = "hi
         f"{units.percent(change.before)} to {units.percent(change.after)}"
         for change in track.changes
     )
-    newest = percent_interval(item.ratio, item.low, item.high)
+    newest = percent_interval(item.estimate)
     said = f"{len(entries)} sessions from {first} to {last}, the newest {newest}; {changes or 'no change point'}"
     title = f"{units.against(item)}: {item.metric} of {item.phase} over sessions"
     return Picture(name, title, said, _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + 34, "".join(parts))
@@ -65,7 +65,7 @@ def _session(entry: Entry, x: float, y: Scale) -> list[str]:
     parts = []
     if item.low is not None and item.high is not None:
         parts.append(line(x, y.at(y.clamp(item.low)), x, y.at(y.clamp(item.high)), "axis"))
-    hint = f"{entry.session}: {percent_interval(item.ratio, item.low, item.high)}"
+    hint = f"{entry.session}: {percent_interval(item.estimate)}"
     parts.append(circle(x, y.at(entry.ratio), 4, "dot", hint))
     return parts
 

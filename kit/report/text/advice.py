@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.difference import Difference
-from kit.analysis.session.ranking import DURABLE, MORE_IS_BETTER, REAL, Ranking, RankRow
-from kit.analysis.stats.estimate import EQUIVALENT, INCONCLUSIVE, NOT_SIGNIFICANT
+from kit.analysis.session.ranking import DURABLE, REAL, Ranking, RankRow
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_SIGNIFICANT, SLOWER
 from kit.model.arm import known_arm
 from kit.model.default_driver import GRAPH_DRIVER, IMAGE_STORE
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 
-#: A pair of picks: the first is significantly better, or worse.
-_BETTER, _WORSE = "better", "worse"
 #: Arms that a line names at most.
 _NAMED = 4
 #: From this ratio on a difference reads better as ``2.4 times slower`` than in percent.
@@ -47,7 +45,7 @@ def advice(ranking: Ranking, set_aside: Collection[str] = ()) -> list[str]:
     picks = [row for row in ranking.picks if row.arm not in set_aside] or list(ranking.picks)
     if len(picks) == 1:
         return [_only(ranking, picks[0])]
-    if not any(pair.low_all is not None for pair in ranking.pairs):
+    if not any(pair.ratio.together.low is not None for pair in ranking.pairs):
         if ranking.unpaired:
             return ["One run has no interval: give several runs of each label."]
         return ["One round has no interval: run more rounds."]
@@ -67,8 +65,7 @@ def _container_costs(ranking: Ranking, arms: Sequence[str]) -> list[str]:
     costs = {item.arm: item for item in ranking.costs if item.low_all is not None}
     contained = [arm for arm in dict.fromkeys(arms) if (known := known_arm(arm)) and known.contained]
     return [
-        f"{percent_interval(item.ratio, item.low_all, item.high_all)}{_reservation(item, ranking)} "
-        f"({item.arm} vs {item.baseline})"
+        f"{percent_interval(item.together)}{_reservation(item, ranking)} ({item.arm} vs {item.baseline})"
         for arm in contained
         if (item := costs.get(arm))
     ]
@@ -88,7 +85,7 @@ def _cost_line(ranking: Ranking, costs: Sequence[str]) -> list[str]:
 
 def _choose(ranking: Ranking, picks: Sequence[RankRow]) -> _Choice:
     def beats(one: RankRow, other: RankRow) -> bool:
-        return relation(ranking, one.arm, other.arm) == _BETTER
+        return relation(ranking, one.arm, other.arm) == FASTER
 
     beaten = [row for row in picks if any(beats(other, row) for other in picks)]
     names = {row.arm for row in picks}
@@ -104,7 +101,7 @@ def _choose(ranking: Ranking, picks: Sequence[RankRow]) -> _Choice:
 
 
 def _use_one(ranking: Ranking, lead: RankRow, following: RankRow) -> str:
-    if relation(ranking, lead.arm, following.arm) != _BETTER:
+    if relation(ranking, lead.arm, following.arm) != FASTER:
         return f"Use {lead.arm}: it is the best with 95 % confidence."
     pair = _pair(ranking, lead.arm, following.arm)
     return f"Use {lead.arm}: {size(pair, ranking)} than {following.arm}, the next." if pair else f"Use {lead.arm}."
@@ -134,7 +131,8 @@ def _bound(ranking: Ranking, rows: Sequence[RankRow]) -> str:
     the side of its true difference is, and all bounds on those sides hold with 95 %."""
     names = {row.arm for row in rows}
     known = [pair for pair in ranking.pairs if {pair.arm, pair.other} <= names]
-    ends = [end for pair in known for end in (pair.high_bound, pair.low_bound and 1 / pair.low_bound) if end]
+    bounds = [pair.ratio.bounded for pair in known if pair.ratio.bounded]
+    ends = [end for item in bounds for end in (item.high, item.low and 1 / item.low) if end]
     if not ends or max(ends) >= _UNBOUNDED:
         return ""
     size = (max(ends) - 1) * 100
@@ -147,7 +145,7 @@ def sweep_advice(rankings: Sequence[Ranking], set_aside: Collection[str] = ()) -
     avoid: dict[str, list[str]] = {}
     for ranking in rankings:
         picks = [row for row in ranking.picks if row.arm not in set_aside] or list(ranking.picks)
-        if len(picks) < 2 or not any(pair.low_all is not None for pair in ranking.pairs):
+        if len(picks) < 2 or not any(pair.ratio.together.low is not None for pair in ranking.pairs):
             continue
         choice = _choose(ranking, picks)
         if len(choice.best) < len(picks):
@@ -187,7 +185,7 @@ def _avoid(ranking: Ranking, choice: _Choice, beaten: Sequence[RankRow]) -> Iter
 
 
 def _is_worse(ranking: Ranking, row: RankRow, other: RankRow) -> bool:
-    return relation(ranking, row.arm, other.arm) == _WORSE
+    return relation(ranking, row.arm, other.arm) == SLOWER
 
 
 def _only(ranking: Ranking, row: RankRow) -> str:
@@ -200,7 +198,7 @@ def _only(ranking: Ranking, row: RankRow) -> str:
         return f"{row.arm}: {why}."
     found = {EQUIVALENT: f", equivalent within {margin(ranking)}", INCONCLUSIVE: ", not significant"}
     said = found.get(relation(ranking, pair.arm, pair.other), "")
-    more = " Run more rounds for an interval." if pair.low_all is None else ""
+    more = " Run more rounds for an interval." if pair.ratio.together.low is None else ""
     return f"{row.arm} vs {pair.other}: {difference(pair)}{said}.{more}"
 
 
@@ -216,8 +214,8 @@ def switch_notes(ranking: Ranking) -> Iterator[str]:
             found = {
                 EQUIVALENT: f", equivalent within {margin(ranking)}",
                 INCONCLUSIVE: ", not significant",
-                _BETTER: f", {better}",
-                _WORSE: f", {worse}",
+                FASTER: f", {better}",
+                SLOWER: f", {worse}",
             }
             verdict = found.get(relation(ranking, name, before), "")
             said = f"Switching from {before} to {name} (containerd's image store) changes the result"
@@ -225,15 +223,11 @@ def switch_notes(ranking: Ranking) -> Iterator[str]:
 
 
 def relation(ranking: Ranking, arm: str, other: str) -> str:
-    """Return EQUIVALENT, _BETTER, _WORSE or INCONCLUSIVE; '' without an interval."""
+    """Return EQUIVALENT, FASTER, SLOWER or INCONCLUSIVE; '' without an interval."""
     pair = _pair(ranking, arm, other)
-    if pair is None or pair.low_all is None:
+    if pair is None or pair.ratio.together.low is None:
         return ""
-    if pair.equivalent(ranking.margin):
-        return EQUIVALENT
-    if not pair.significant:
-        return INCONCLUSIVE
-    return _BETTER if (pair.ratio > 1) == (ranking.better == MORE_IS_BETTER) else _WORSE
+    return pair.ratio.judge(ranking.margin, ranking.better)
 
 
 def _pair(ranking: Ranking, arm: str, other: str) -> Difference | None:
@@ -253,17 +247,18 @@ def margin(ranking: Ranking) -> str:
 def size(item: Difference, ranking: Ranking) -> str:
     """Return ``12 % slower``, ``2.4 times slower``, ``8 % faster``; of other metrics more and less."""
     less, more = ("faster", "slower") if is_time(ranking) else ("less", "more")
-    word = more if item.ratio > 1 else less
-    times = max(item.ratio, 1 / item.ratio)
+    ratio = item.ratio.estimate
+    word = more if ratio > 1 else less
+    times = max(ratio, 1 / ratio)
     if times >= _TIMES:
         return f"{times:.1f} times {word}" if times < 100 else f"{times:,.0f} times {word}"
-    size = abs(item.ratio - 1) * 100
+    size = abs(ratio - 1) * 100
     return f"{size:.0f} % {word}" if size >= 10 else f"{size:.1f} % {word}"
 
 
 def difference(item: Difference) -> str:
     """Return the simultaneous interval."""
-    return percent_interval(item.ratio, item.low_all, item.high_all)
+    return percent_interval(item.ratio.together)
 
 
 def is_time(ranking: Ranking) -> bool:

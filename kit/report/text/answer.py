@@ -122,7 +122,7 @@ def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
         _named(row.against if row.pick else row.against.turned, ranking.point)
         for ranking, rows in found
         for row in rows
-        if row.against and row.against.low_all is not None
+        if row.against and row.against.ratio.together.low is not None
     ]
     if not named:
         return
@@ -284,7 +284,7 @@ def _split(steps: Ladder) -> str:
     for step in steps.steps:
         share = step.share_all
         if share and share.leaves_out(0.0):
-            clear.append(f"{_step(step.name)} {share_interval(share.estimate, share.low, share.high)}")
+            clear.append(f"{_step(step.name)} {share_interval(share)}")
         else:
             unclear.append(_step(step.name))
     parts = [", ".join(clear)] if clear else []
@@ -312,7 +312,7 @@ def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     yield from _why(analysis)
     yield from [*unranked_notes(analysis)][:1]
     for floor in analysis.floors[:1]:
-        change = percent_interval(floor.ratio, floor.low, floor.high)
+        change = percent_interval(floor.estimate)
         yield f"Noise: two identical copies of {floor.baseline} differ by {change} (individual)."
     yield from [*outside_cpu_notes(analysis)][:_NAMED]
     for item in analysis.drifts:

@@ -124,10 +124,7 @@ def _instead(call: CallPart) -> str:
 
 
 def tracing(session: Session, found: Sequence[Overhead]) -> str:
-    listed = ", ".join(
-        f"{item.arm}{units.at(item.point)} {percent_interval(item.ratio.estimate, item.ratio.low, item.ratio.high)}"
-        for item in found
-    )
+    listed = ", ".join(f"{item.arm}{units.at(item.point)} {percent_interval(item.ratio)}" for item in found)
     return f"traced: {TRACING.text(session.facts)}. Tracing made runs longer: {listed}."
 
 
@@ -256,7 +253,7 @@ def _percent(share: float | None) -> str:
 
 
 def _seconds(found: Interval) -> str:
-    return amount_interval(found.estimate, found.low, found.high)
+    return amount_interval(found)
 
 
 def _each(each: float | None) -> str:

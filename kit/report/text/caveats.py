@@ -157,9 +157,10 @@ def unranked_notes(analysis: Analysis) -> Iterator[str]:
 def equivalence_notes(analysis: Analysis) -> Iterator[str]:
     """Return, for each point, why arms are not called equivalent although their intervals lie within the margin."""
     for ranking in analysis.rankings:
-        withheld = [pair for pair in ranking.pairs if pair.withheld(ranking.margin)]
+        withheld = [pair for pair in ranking.pairs if pair.ratio.withheld(ranking.margin)]
         what = f"Not called equivalent within ±{units.asked(ranking.margin)}{units.at(ranking.point)}"
-        if visible := max((pair.visible for pair in withheld if pair.visible > 1 + ranking.margin), default=0.0):
+        visible = max((pair.ratio.visible for pair in withheld), default=0.0)
+        if visible > 1 + ranking.margin:
             yield f"{what}: even two identical arms, the control, may differ by {units.percent(visible).lstrip('+')}."
         elif withheld:
             yield f"{what}: {DECIDE_FROM} {'runs' if ranking.unpaired else 'rounds'} are the least for that."
@@ -176,9 +177,9 @@ def footprint_notes(analysis: Analysis) -> Iterator[str]:
         found = [item for item in analysis.footprints if (item.point, what[item.metric][0]) == (point, head)]
         said = []
         for item in found[:_NAMED]:
-            (_, verb, noun), ratio = what[item.metric], item.against
-            times = times_interval(ratio.ratio, ratio.low_all, ratio.high_all)
-            said.append(f"{ratio.arm} {verb} {times} times the {noun} of {ratio.other}")
+            (_, verb, noun), against = what[item.metric], item.against
+            times = times_interval(against.ratio.together)
+            said.append(f"{against.arm} {verb} {times} times the {noun} of {against.other}")
         more = f"; {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         yield f"{head}{units.at(point)}: {'; '.join(said)}{more}."
 
@@ -270,7 +271,7 @@ def _conduct(session: Session, analysis: Analysis) -> Iterator[str]:
     for pair in analysis.unrepeated:
         if pair.differs and pair.found.ratio and pair.without.ratio:
             without = pair.without
-            change = percent_interval(without.ratio, without.low, without.high)
+            change = percent_interval(without.estimate)
             yield f"{units.against(without)} without reruns: {change}"
 
 

@@ -100,7 +100,7 @@ def _arm(item: Comparison, place: str, steps: Ladder | None, margin: float) -> I
         more = "one run; give several runs of each" if item.unpaired else "one round; run more rounds"
         yield f"{what} vs {item.baseline}: {units.percent(item.ratio)} in {more} for an interval."
         return
-    change = percent_interval(item.ratio, item.low_all, item.high_all)
+    change = percent_interval(item.together)
     if item.verdict_all == NOT_SIGNIFICANT:
         change += " of real time"  # the answer is of durable time
         if item.equivalent(margin):
@@ -122,7 +122,7 @@ def _split(steps: Ladder) -> str:
     clear = [step for step in steps.steps if step.share and step.share.leaves_out(0.0)]
     parts = [f"{_share(step)} {_step_words(step)}" for step in clear]
     unclear = [_step_words(step) for step in steps.steps if step not in clear]
-    total = f" {share_interval(whole.estimate, whole.low, whole.high)}" if whole else ""
+    total = f" {share_interval(whole)}" if whole else ""
     text = f"With the data on the device, the total is{total}"
     text += f": {', '.join(parts)}" if parts else ""
     if unclear:
@@ -132,7 +132,7 @@ def _split(steps: Ladder) -> str:
 
 def _share(step: LadderStep) -> str:
     share = step.share
-    return share_interval(share.estimate, share.low, share.high) if share else units.seconds(step.seconds.estimate)
+    return share_interval(share) if share else units.seconds(step.seconds.estimate)
 
 
 def _step_words(step: LadderStep) -> str:

@@ -58,10 +58,10 @@ def _cell(step: LadderStep, newline: str) -> str:
 
 
 def _seconds(value: Interval) -> str:
-    return amount_interval(value.estimate, value.low, value.high)
+    return amount_interval(value)
 
 
 def shares(value: Interval | None) -> str:
     if value is None:
         return units.NOTHING
-    return share_interval(value.estimate, value.low, value.high)
+    return share_interval(value)

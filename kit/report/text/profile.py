@@ -12,7 +12,7 @@ from kit.analysis.traces.profiles import ArmProfile, FunctionCost, ProfileAnalys
 from kit.analysis.traces.stacks import OTHERS, StackCost
 from kit.model.session import Session
 from kit.report.format import units
-from kit.report.format.interval import more_seconds
+from kit.report.format.interval import amount_interval
 from kit.report.format.wrap import NARROW, wrap
 from kit.report.plot.picture import CHARACTER, shortened
 
@@ -63,9 +63,9 @@ def about(item: ProfileAnalysis) -> str:
 
 def differs(arm: ArmProfile, point: str) -> str:
     """Return how much more CPU in all, and the parts of the machine and functions that differ significantly."""
-    whole = more_seconds(arm.whole, individual=True)
+    whole = amount_interval(arm.whole.difference)
     head = f"{arm.arm} vs {arm.baseline}{units.at(point)}: {whole} of CPU"
-    parts = [f"{item.name[0]} {item.difference:+z.2f} s" for item in arm.parts if item.certain]
+    parts = [f"{item.name[0]} {item.difference.estimate:+z.2f} s" for item in arm.parts if item.difference.significant]
     own = _significant([item.own for item in arm.functions])
     inclusive = _significant([item.inclusive for item in arm.functions])
     if not parts and not own and not inclusive:
@@ -79,8 +79,9 @@ def differs(arm: ArmProfile, point: str) -> str:
 
 def _significant(costs: Sequence[StackCost | None]) -> list[str]:
     """Return the functions that differ significantly, those that do most."""
-    found = sorted((item for item in costs if item and item.certain), key=lambda item: -abs(item.difference))
-    return [f"{shortened(item.name[-1], _NAME * CHARACTER)} {item.difference:+z.3f} s" for item in found[:_SAID]]
+    clear = [(item.name[-1], item.difference.estimate) for item in costs if item and item.difference.significant]
+    clear.sort(key=lambda function: -abs(function[1]))
+    return [f"{shortened(name, _NAME * CHARACTER)} {seconds:+z.3f} s" for name, seconds in clear[:_SAID]]
 
 
 def tables(arm: ArmProfile, point: str) -> list[ProfileTable]:
@@ -100,20 +101,20 @@ def tables(arm: ArmProfile, point: str) -> list[ProfileTable]:
 
 
 def _family(costs: Sequence[StackCost | None]) -> str:
-    known = [item for item in costs if item]
-    return f"; intervals simultaneous for all {known[0].family}" if known and known[0].low_all is not None else ""
+    known = [item for item in costs if item and item.difference.low is not None]
+    return f"; intervals simultaneous for all {known[0].family}" if known else ""
 
 
 def _part(item: StackCost) -> tuple[str, ...]:
     name = "all others" if item.name[0] == OTHERS else item.name[0]
-    return name, units.seconds(item.base_mean), more_seconds(item)
+    return name, units.seconds(item.base_mean), amount_interval(item.difference.together)
 
 
 def _whole(item: StackCost) -> tuple[str, ...]:
-    return "all", units.seconds(item.base_mean), more_seconds(item, individual=True)
+    return "all", units.seconds(item.base_mean), amount_interval(item.difference)
 
 
 def _function(item: FunctionCost) -> tuple[str, ...]:
-    more = (more_seconds(cost) if cost else units.NOTHING for cost in (item.own, item.inclusive))
+    more = (amount_interval(cost.difference.together) if cost else units.NOTHING for cost in (item.own, item.inclusive))
     base = units.seconds(item.inclusive.base_mean) if item.inclusive else units.NOTHING
     return shortened(item.name, _NAME * CHARACTER), *more, base

@@ -31,7 +31,7 @@ def legend(ranking: Ranking) -> str:
     what = (
         f"Time is {measure_of(ranking.metric)}" if is_time(ranking) else f"The figures are {measure_of(ranking.metric)}"
     )
-    known = any(pair.low_all is not None for pair in ranking.pairs)
+    known = any(pair.ratio.together.low is not None for pair in ranking.pairs)
     intervals = " Intervals are simultaneous, 95 %." if known else ""
     return f"{what.replace('is time', 'is', 1)}{qualities}.{intervals}"
 
@@ -109,7 +109,7 @@ def _cells(row: RankRow, ranking: Ranking, costs: dict[str, Comparison]) -> list
     over = costs.get(row.arm)
     cost = "baseline" if row.arm in {item.baseline for item in costs.values()} else units.NOTHING
     if over:
-        cost = percent_interval(over.ratio, over.low_all, over.high_all)
+        cost = percent_interval(over.together)
     return [row.group or units.NOTHING, row.arm, value, against, cost, _verdict(row, ranking)]
 
 
@@ -133,9 +133,9 @@ def sentences(ranking: Ranking) -> Iterator[str]:
 
 
 def _said(item: Difference, ranking: Ranking) -> str:
-    if item.low_all is None or item.high_all is None:
+    if item.ratio.together.low is None:
         once = "one run" if ranking.unpaired else "one round"
-        return f"{units.percent(item.ratio)} vs {item.other} in {once}, without an interval"
+        return f"{units.percent(item.ratio.estimate)} vs {item.other} in {once}, without an interval"
     found = relation(ranking, item.arm, item.other)
     if found == EQUIVALENT:
         return f"equivalent to {item.other} within {margin(ranking)}, {difference(item)}"
@@ -151,7 +151,7 @@ def result_line(found: Sequence[Comparison]) -> str:
     if not clear:
         return f"{len(known)} comparison{'s' if len(known) != 1 else ''}, none significant" if known else ""
     first = clear[0]
-    parts = [f"{units.against(first)} {percent_interval(first.ratio, first.low_all, first.high_all)}"]
+    parts = [f"{units.against(first)} {percent_interval(first.together)}"]
     if len(clear) > 1:
         parts.append(f"{len(clear) - 1} more significant")
     if len(known) > len(clear):

@@ -9,7 +9,7 @@ from itertools import chain
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.tasks import ALL, CPU, ELAPSED, KIND, RECIPE, REST, TaskCost
 from kit.report.format import units
-from kit.report.format.interval import amount_interval, difference_interval, percent_interval
+from kit.report.format.interval import difference_interval, percent_interval
 from kit.report.format.table import render_table
 
 _BY = {KIND: "kind of task", RECIPE: "recipe"}
@@ -93,16 +93,13 @@ def _cells(item: TaskCost | None, newline: str) -> tuple[str, str]:
     if item is None:
         return units.NOTHING, units.NOTHING
     made = item.comparison
-    ends = (made.low, made.high) if item.by in _WHOLE else (made.low_all, made.high_all)
-    ratio = f"{newline}{percent_interval(made.ratio, *ends)}" if made.ratio else ""
+    interval = percent_interval(made.estimate if item.by in _WHOLE else made.together)
+    ratio = f"{newline}{interval}" if made.ratio else ""
     return units.seconds(item.base_mean), f"{_seconds(item)}{ratio}"
 
 
 def _seconds(item: TaskCost) -> str:
-    made = item.comparison
-    together = made.difference_low_all, made.difference_high_all
-    low, high = (made.difference_low, made.difference_high) if item.by in _WHOLE else together
-    return amount_interval(made.difference, low, high)
+    return difference_interval(item.comparison, together=item.by not in _WHOLE)
 
 
 def _phase(analysis: Analysis, part: TaskCost, metrics: Sequence[str], newline: str) -> list[str]:
@@ -118,6 +115,6 @@ def _phase(analysis: Analysis, part: TaskCost, metrics: Sequence[str], newline: 
             == (pair.arm, pair.baseline, pair.phase, pair.point, name)
         )
         mean = analysis.arm(pair.baseline, pair.point).mean(pair.phase, name)
-        change = percent_interval(made.ratio, made.low, made.high)
+        change = percent_interval(made.estimate)
         row += [units.seconds(mean), f"{difference_interval(made)}{newline}{change}"]
     return row

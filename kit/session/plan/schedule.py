@@ -292,7 +292,7 @@ def _decided(rounds: int, rankings: Sequence[Ranking], margin: float) -> str:
 def _much_worse(rankings: Sequence[Ranking]) -> set[str]:
     """Return the arms that are significantly worse by this factor at every point. References never are."""
     found = [
-        {row.arm for row in item.picks if row.against and (row.against.low_all or 0.0) > MUCH_WORSE}
+        {row.arm for row in item.picks if row.against and (row.against.ratio.together.low or 0.0) > MUCH_WORSE}
         for item in rankings
     ]
     return set.intersection(*found)

@@ -13,7 +13,7 @@ from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import DURABLE
-from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, REFERENCE, SLOWER
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, REFERENCE, SLOWER, Interval
 from kit.analysis.stats.estimators import Centre, student_quantile
 from kit.core.errors import UsageError
 from kit.extra.matrix.analysis.cell import MatrixCell, log_centre, more_than
@@ -60,7 +60,8 @@ def test_what_points_of_a_session_share_is_not_averaged_away() -> None:
     swept = [replace(rows[0], point=f"jobs={jobs}", cells=cells) for jobs in range(64)]
     found = make_matrix("large", swept, ARM, 0.03, {}).mean("layer:btrfs")
     assert found.ratio and found.ratio.high and found.ratio.high / found.ratio.estimate > math.exp(1.9 * floor)
-    assert found.high_all and found.high_all / found.ratio.estimate > math.exp(2.3 * floor)
+    wide = found.ratio.together
+    assert wide.high and wide.high / found.ratio.estimate > math.exp(2.3 * floor)
 
 
 def test_a_weighted_mean_keeps_to_what_counts() -> None:
@@ -74,11 +75,11 @@ def test_a_weighted_mean_keeps_to_what_counts() -> None:
 
 
 def test_the_error_of_an_interval_gives_the_interval_back() -> None:
-    found = log_centre(1.1, 1.05, 1.1**2 / 1.05, 7, 4)
+    found = log_centre(Interval(1.1, 1.05, 1.1**2 / 1.05, 4), 7)
     assert found and found.error
     assert math.exp(found.estimate + student_quantile(0.975, 7) * found.error) == pytest.approx(1.1**2 / 1.05)
-    assert log_centre(None, None, None, 3, 1) is None
-    alone = log_centre(1.1, None, None, 0, 1)
+    assert log_centre(None, 3) is None
+    alone = log_centre(Interval(1.1, None, None, 1), 0)
     assert alone and alone.error is None
 
 
@@ -92,9 +93,9 @@ def test_cells_are_those_of_the_sessions_own_ranking() -> None:
             cell = row.cell(theirs.arm)
             assert cell and (cell.session, cell.verdict) == (session.id, theirs.verdict)
             if theirs.against and cell and cell.ratio:
-                mine = (cell.ratio.estimate, cell.ratio.low, cell.ratio.high, cell.low_all, cell.high_all)
-                item = theirs.against
-                assert mine == pytest.approx((item.ratio, item.low, item.high, item.low_all, item.high_all))
+                mine = (cell.ratio.estimate, cell.ratio.low, cell.ratio.high)
+                item = theirs.against.ratio
+                assert mine == pytest.approx((item.estimate, item.low, item.high)) and cell.together == item.together
 
 
 def test_verdicts_are_those_of_the_costs() -> None:
@@ -111,9 +112,10 @@ def test_a_mean_holds_the_true_geometric_mean() -> None:
     for item in matrix().means:
         if item.verdict != REFERENCE and item.ratio:
             truth = math.prod(costs[item.arm] for costs in COSTS.values()) ** (1 / 3)
-            assert item.low_all and item.high_all and item.low_all < truth < item.high_all, item
+            together = item.ratio.together
+            assert together.low and together.high and together.low < truth < together.high, item
             assert item.ratio.low and item.ratio.high and item.ratio.high / item.ratio.low < 1.02
-            assert item.complete and item.ratio.low > item.low_all and item.ratio.high < item.high_all
+            assert item.complete and item.ratio.low > together.low and item.ratio.high < together.high
         if item.scenarios:
             bare = math.prod(costs[item.arm] / costs["bare"] for costs in COSTS.values()) ** (1 / 3)
             assert item.bare and item.bare.estimate == pytest.approx(bare, rel=0.01)
@@ -136,10 +138,11 @@ def test_a_mean_of_one_scenario_decides_no_more_than_its_cell() -> None:
     for session in (fixed, open_):
         (row,) = rows_of([session], ARM, "", 0.03)
         cell, mean = row.cell("layer:btrfs"), make_matrix("large", [row], ARM, 0.03, {}).mean("layer:btrfs")
-        assert cell and cell.low_all and cell.high_all and mean.low_all and mean.high_all
-        assert mean.low_all <= cell.low_all * 1.000001 and mean.high_all >= cell.high_all / 1.000001
+        one, whole = cell and cell.together, mean.ratio and mean.ratio.together
+        assert cell and one and whole and one.low and one.high and whole.low and whole.high
+        assert whole.low <= one.low * 1.000001 and whole.high >= one.high / 1.000001
         assert cell.verdict != INCONCLUSIVE or mean.verdict == INCONCLUSIVE
-        widths.append(math.log(mean.high_all / mean.low_all))
+        widths.append(math.log(whole.high / whole.low))
     assert widths[1] > 1.2 * widths[0]
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from kit.analysis.stats.estimate import Interval
 from kit.extra.matrix.analysis.matrix import Matrix, make_matrix
 from kit.extra.matrix.analysis.row import rows_of
 from kit.extra.matrix.renderers import MATRIX
@@ -79,7 +80,7 @@ def test_every_format_has_means_intervals_and_costs(name: str) -> None:
         assert {row["reason"] for row in rows if row["arm"] == "layer:zfs"} == {"the kernel has no zfs", ""}
     else:
         plain = words(re.sub(r"<[^>]*>", " ", text).replace("\u00a0", " "))
-        figure, _, interval = change(mean.ratio.estimate, mean.low_all, mean.high_all).partition(" [")
+        figure, _, interval = change(mean.ratio.together).partition(" [")
         assert figure in plain and f"[{interval}" in plain
         for said in ("the kernel has no zfs", "written", "space", "vs bare", "not of all builds"):
             assert said in plain, said
@@ -157,9 +158,9 @@ def test_a_mean_of_fewer_figures_than_scenarios_has_a_note() -> None:
 
 
 def test_sizes_have_one_decimal_at_most() -> None:
-    assert change(2.15911, 2.1589, 2.15925) == "+115.9 % [+115.9, +115.9]"
-    assert change(1.00001, 1.0, 1.00002) == "+0.0 % [+0.0, +0.0]"
-    assert change(0.908, 0.609, 1.354) == "-9 % [-39, +35]"
+    assert change(Interval(2.15911, 2.1589, 2.15925, 3)) == "+115.9 % [+115.9, +115.9]"
+    assert change(Interval(1.00001, 1.0, 1.00002, 3)) == "+0.0 % [+0.0, +0.0]"
+    assert change(Interval(0.908, 0.609, 1.354, 3)) == "-9 % [-39, +35]"
 
 
 def test_copies_are_named() -> None:

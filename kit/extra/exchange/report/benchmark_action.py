@@ -44,7 +44,7 @@ def _row(item: Penalty, imported: bool) -> dict[str, str | float]:
 
 def _range(item: Interval) -> str:
     """Return ``[1.031, 1.082], 95 %``."""
-    return f"{times_interval(item.estimate, item.low, item.high).partition(' ')[2]}, 95 %"
+    return f"{times_interval(item).partition(' ')[2]}, 95 %"
 
 
 def _extra(item: Penalty, imported: bool) -> str:

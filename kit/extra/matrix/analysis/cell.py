@@ -14,8 +14,8 @@ from kit.analysis.stats.estimators import Centre
 @dataclass(frozen=True)
 class MatrixCell:
     """``time``: logarithm of the ratio to the reference, with the error of the individual interval; None where there is
-    none. ``low_all`` to ``high_all``: the interval of the ratio that is simultaneous for all arms of its session; the
-    verdict rests on it.
+    none. ``together``: the ratio with the interval that is simultaneous for all arms of its session; the verdict
+    rests on it.
 
     ``bare``: logarithm of the ratio to bare on the arm's filesystem. ``space``, ``written``: the same to the reference,
     of space in use and of bytes written to the device. ``seconds``: what the whole run takes; ``more``: of that, more
@@ -27,8 +27,7 @@ class MatrixCell:
     arm: str
     verdict: Verdict
     time: Centre | None = None
-    low_all: float | None = None
-    high_all: float | None = None
+    together: Interval | None = None
     bare: Centre | None = None
     space: Centre | None = None
     written: Centre | None = None
@@ -54,7 +53,8 @@ class MatrixCell:
     @property
     def half_all(self) -> float:
         """Return the half width of the simultaneous interval, of logarithms; infinite without one."""
-        return math.log(self.high_all / self.low_all) / 2 if self.low_all and self.high_all else math.inf
+        ends = self.together
+        return math.log(ends.high / ends.low) / 2 if ends and ends.low and ends.high else math.inf
 
     @property
     def ratio(self) -> Interval | None:
@@ -67,14 +67,14 @@ def ratio_of(logs: Centre | None) -> Interval | None:
     return as_ratio(logs.interval()) if logs else None
 
 
-def log_centre(ratio: float | None, low: float | None, high: float | None, degrees: int, n: int) -> Centre | None:
+def log_centre(ratio: Interval | None, degrees: int) -> Centre | None:
     """Return the centre of the ratio's logarithm, with the error that gives the individual interval."""
-    if not ratio:
+    if ratio is None or not ratio.estimate:
         return None
-    if not low or not high:
-        return Centre(math.log(ratio), None, degrees, n)
-    half = math.log(high / low) / 2
-    return Centre(math.log(ratio), half / estimators.student_quantile(_END, max(degrees, 1)), max(degrees, 1), n)
+    if not ratio.low or not ratio.high:
+        return Centre(math.log(ratio.estimate), None, degrees, ratio.n)
+    half, degrees = math.log(ratio.high / ratio.low) / 2, max(degrees, 1)
+    return Centre(math.log(ratio.estimate), half / estimators.student_quantile(_END, degrees), degrees, ratio.n)
 
 
 _END = 0.5 + estimators.CONFIDENCE / 2

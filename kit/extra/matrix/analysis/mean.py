@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kit.analysis.stats import estimators
-from kit.analysis.stats.estimate import REFERENCE, Interval, Verdict, as_ratio, exp, judge
+from kit.analysis.stats.estimate import REFERENCE, Estimate, Interval, Verdict, as_ratio, exp
 from kit.analysis.stats.estimators import Centre
 from kit.analysis.stats.variance_pooling import MANY
 from kit.extra.matrix.analysis.cell import MatrixCell, ratio_of
@@ -27,7 +27,7 @@ from kit.extra.matrix.analysis.weighted import Common, weighted_half, weighted_m
 class ArmMean:
     """An arm over the rows that count: scenarios, and each point of a sweep.
 
-    ``ratio``: to the reference, with its individual interval; ``low_all`` to ``high_all`` is simultaneous for all arms.
+    ``ratio``: to the reference; its simultaneous interval is for all arms.
     ``scenarios``: how many of the ``of`` rows the arm has; a mean of fewer is of other rows than the rest. ``bare``:
     over bare on the arm's filesystem, None where one of the rows lacks it. ``space``, ``written``: to the reference,
     over as many rows as have figures, ``n`` of the interval."""
@@ -36,9 +36,7 @@ class ArmMean:
     verdict: Verdict
     scenarios: int
     of: int
-    ratio: Interval | None = None
-    low_all: float | None = None
-    high_all: float | None = None
+    ratio: Estimate | None = None
     bare: Interval | None = None
     space: Interval | None = None
     written: Interval | None = None
@@ -52,14 +50,13 @@ def mean_of(arm: str, rows: Sequence[MatrixRow], family: int, margin: float) -> 
     """Return the mean of an arm beside the reference. ``family``: number of arms whose intervals are simultaneous."""
     having = [(row.weight, cell) for row in rows if (cell := row.cell(arm)) and cell.measured]
     time = _over(having, "time")
-    made = _made(arm, "", rows, len(having), ratio_of(time))
     if time is None:
-        return made
+        return _made(arm, "", rows, len(having), None)
     halves = [(weight, cell.half_all) for weight, cell in having]
     together = as_ratio(interval_together(time, halves, family, [cell.common for _, cell in having]))
-    n = min(cell.n for _, cell in having)
-    verdict = judge(together, n, margin, _visible(having))
-    return replace(made, verdict=verdict, low_all=together.low, high_all=together.high)
+    ratio = Estimate(**vars(as_ratio(time.interval())), together=together, visible=_visible(having))
+    verdict = ratio.judge(margin, n=min(cell.n for _, cell in having))
+    return _made(arm, verdict, rows, len(having), ratio)
 
 
 def _visible(having: Sequence[tuple[float, MatrixCell]]) -> float:
@@ -87,7 +84,7 @@ def reference_mean(arm: str, rows: Sequence[MatrixRow]) -> ArmMean:
     return _made(arm, REFERENCE, rows, len(rows), None)
 
 
-def _made(arm: str, verdict: Verdict, rows: Sequence[MatrixRow], scenarios: int, ratio: Interval | None) -> ArmMean:
+def _made(arm: str, verdict: Verdict, rows: Sequence[MatrixRow], scenarios: int, ratio: Estimate | None) -> ArmMean:
     cells = [(row.weight, cell) for row in rows if (cell := row.cell(arm))]
     whole = len(cells) == len(rows) and all(cell.bare and cell.bare.error is not None for _, cell in cells)
     return ArmMean(

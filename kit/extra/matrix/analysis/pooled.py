@@ -13,7 +13,7 @@ from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import DURABLE, REAL, split_picks
 from kit.analysis.session.stopping import looks, widening
-from kit.analysis.stats.estimate import NOT_RUN, REFERENCE, TOO_FEW, judge
+from kit.analysis.stats.estimate import NOT_RUN, REFERENCE, TOO_FEW
 from kit.analysis.stats.estimators import Centre, mean_centre
 from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
 from kit.extra.matrix.analysis.row import MatrixRow, plain_pairs, set_beside
@@ -121,15 +121,15 @@ def _cells(
     yield MatrixCell(reference, REFERENCE, bare=_centre(bare.get(reference)), seconds=base, n=count)
     for item in arms:
         time, whole = _centre(item), item.whole
-        if time is None:
+        if time is None or whole.ratio is None:
             reason = f"same work on {len(whole.machines)}: {whole.reason}"
             yield MatrixCell(item.arm, TOO_FEW, n=len(whole.machines), reason=reason)
             continue
         more = _mean(one.comparison.difference for one in of_arm[item.arm])
         own = _mean(one.mean for one in of_arm[item.arm])
         yield MatrixCell(
-            item.arm, judge(whole.together, len(whole.machines), margin), time,
-            whole.low_all, whole.high_all, _centre(bare.get(item.arm)), _centre(beside[SPACE].get((item.arm, point))),
+            item.arm, whole.ratio.judge(margin), time, whole.ratio.together, _centre(bare.get(item.arm)),
+            _centre(beside[SPACE].get((item.arm, point))),
             _centre(beside[WRITTEN].get((item.arm, point))),
             Centre(base.estimate + more.estimate, own.error, own.degrees, own.n) if base and more and own else None,
             more, 0.0, len(whole.machines), whole.machines[-1].session,
@@ -139,8 +139,7 @@ def _cells(
 def _centre(item: FleetArm | None) -> Centre | None:
     if item is None:
         return None
-    machines = len(item.whole.machines)
-    return log_centre(item.whole.ratio, item.whole.low, item.whole.high, machines - 1, machines)
+    return log_centre(item.whole.ratio, len(item.whole.machines) - 1)
 
 
 def _mean(values: Iterable[float | None]) -> Centre | None:

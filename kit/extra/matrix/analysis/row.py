@@ -131,7 +131,7 @@ def _cell(row: RankRow, ranking: Ranking, runs: Runs, to_reference: _Beside, ses
     if row.against is None:
         return made
     item = row.against
-    time = log_centre(item.ratio, item.low, item.high, item.degrees, item.n)
+    time = log_centre(item.ratio, item.degrees)
     base = _seconds(runs, ranking.reference, ranking)
     more, space, written = (
         to_reference.get((row.arm, ranking.point, metric)) for metric in (ranking.metric, SPACE, WRITTEN)
@@ -140,14 +140,13 @@ def _cell(row: RankRow, ranking: Ranking, runs: Runs, to_reference: _Beside, ses
         made,
         verdict=row.verdict or ONE_ROUND,
         time=time,
-        low_all=item.low_all,
-        high_all=item.high_all,
-        visible=item.visible,
+        together=item.ratio.together,
+        visible=item.ratio.visible,
         space=space.centre if space else None,
         written=written.centre if written else None,
         seconds=replace(own, estimate=base.estimate + more.difference) if own and base and more else own,
         more=more_than(more),
-        n=item.n,
+        n=item.ratio.n,
     )
 
 

@@ -11,6 +11,7 @@ from kit.analysis.stats.estimate import Interval
 from kit.analysis.stats.estimators import Centre
 from kit.extra.matrix.analysis.cell import MatrixCell, ratio_of
 from kit.extra.matrix.analysis.matrix import Matrix
+from kit.extra.matrix.analysis.mean import ArmMean
 from kit.extra.matrix.analysis.row import MatrixRow
 from kit.report.format.csv_rows import render_sheet
 from kit.report.format.sanitize import shown
@@ -36,7 +37,7 @@ def render_matrix_json(matrix: Matrix) -> str:
              "cells": [cell_document(cell) for cell in row.cells]}
             for row in matrix.rows
         ],
-        "means": [asdict(item) for item in matrix.means],
+        "means": [_mean_document(item) for item in matrix.means],
         "classes": matrix.classes,
         "without": matrix.without,
         "left_out": [asdict(item) for item in matrix.left_out],
@@ -47,12 +48,17 @@ def render_matrix_json(matrix: Matrix) -> str:
 def cell_document(cell: MatrixCell) -> dict[str, Any]:
     """Return a cell with intervals instead of logarithms."""
     return {
-        "arm": cell.arm, "verdict": cell.verdict, "ratio": _interval(cell.ratio), "low_all": cell.low_all,
-        "high_all": cell.high_all, "over_bare": _interval(ratio_of(cell.bare)),
+        "arm": cell.arm, "verdict": cell.verdict, "ratio": _interval(cell.ratio), **_together(cell.together),
+        "over_bare": _interval(ratio_of(cell.bare)),
         "space": _interval(ratio_of(cell.space)), "written": _interval(ratio_of(cell.written)),
         "mean": _plain(cell.seconds), "more": _plain(cell.more), "n": cell.n, "session": cell.session,
         "reason": cell.reason, "fix": cell.fix,
     }  # fmt: skip
+
+
+def _mean_document(item: ArmMean) -> dict[str, Any]:
+    ratio = item.ratio and Interval(item.ratio.estimate, item.ratio.low, item.ratio.high, item.ratio.n)
+    return {**asdict(item), "ratio": _interval(ratio), **_together(item.ratio and item.ratio.together)}
 
 
 def _plain(item: Centre | None) -> dict[str, Any] | None:
@@ -75,7 +81,7 @@ def _cell_row(matrix: Matrix, row: MatrixRow, cell: MatrixCell) -> dict[str, Any
     return {
         "class": matrix.machine_class, "scenario": row.scenario, "point": row.point, "metric": row.metric,
         "weight": row.weight, "arm": cell.arm, "reference": matrix.reference, "verdict": cell.verdict,
-        **_columns("", cell.ratio), "low_all": cell.low_all, "high_all": cell.high_all,
+        **_columns("", cell.ratio), **_together(cell.together),
         **_columns("over_bare", ratio_of(cell.bare)), **_columns("space", ratio_of(cell.space)),
         **_columns("written", ratio_of(cell.written)),
         **_columns("mean", cell.seconds.interval() if cell.seconds else None),
@@ -91,11 +97,15 @@ def _columns(name: str, item: Interval | None) -> dict[str, Any]:
     return dict(zip((name or "ratio", f"{before}low", f"{before}high"), values, strict=True))
 
 
+def _together(item: Interval | None) -> dict[str, Any]:
+    return {"low_all": item and item.low, "high_all": item and item.high}
+
+
 def _mean_rows(matrix: Matrix) -> Iterator[dict[str, Any]]:
     for item in matrix.means:
         yield {
             "class": matrix.machine_class, "scenario": "", "arm": item.arm, "reference": matrix.reference,
-            "verdict": item.verdict, **_columns("", item.ratio), "low_all": item.low_all, "high_all": item.high_all,
+            "verdict": item.verdict, **_columns("", item.ratio), **_together(item.ratio and item.ratio.together),
             **_columns("over_bare", item.bare), **_columns("space", item.space), **_columns("written", item.written),
             "n": item.scenarios,
         }  # fmt: skip

@@ -66,14 +66,12 @@ def _cell(cell: MatrixCell | None, row: MatrixRow) -> CellView:
         return CellView(TOO_FEW, verdict=TOO_FEW, kind="not-measured", note=cell.reason)
     if cell.ratio is None or cell.verdict == NOT_RUN:
         return CellView(NOT_RUN, verdict=NOT_RUN, kind="not-run", session=cell.session, note=cell.reason)
-    return _change(cell.ratio.estimate, cell.low_all, cell.high_all, cell.verdict, cell.session)
+    return _change(cell.together or cell.ratio, cell.verdict, cell.session)
 
 
-def _change(
-    ratio: float, low: float | None, high: float | None, verdict: str = "", session: str = "", note: str = ""
-) -> CellView:
-    figure, bracket, rest = change(ratio, low, high).partition(" [")
-    return CellView(figure, f"{bracket}{rest}".strip(), verdict, _kind(verdict, ratio), session, note)
+def _change(ratio: Interval, verdict: str = "", session: str = "", note: str = "") -> CellView:
+    figure, bracket, rest = change(ratio).partition(" [")
+    return CellView(figure, f"{bracket}{rest}".strip(), verdict, _kind(verdict, ratio.estimate), session, note)
 
 
 def _kind(verdict: str, ratio: float) -> str:
@@ -102,10 +100,10 @@ def _mean(item: ArmMean) -> CellView:
     if item.ratio is None:
         return CellView(units.NOTHING, kind="not-measured")
     note = "" if item.complete else f"{item.scenarios} of {item.of}"
-    return _change(item.ratio.estimate, item.low_all, item.high_all, item.verdict, note=note)
+    return _change(item.ratio.together, item.verdict, note=note)
 
 
 def _beside(item: Interval | None, of: int) -> CellView:
     if item is None:
         return CellView(units.NOTHING)
-    return _change(item.estimate, item.low, item.high, note="" if item.n == of else f"{item.n} of {of}")
+    return _change(item, note="" if item.n == of else f"{item.n} of {of}")

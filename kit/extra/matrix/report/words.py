@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, SLOWER, TOO_FEW
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, SLOWER, TOO_FEW, Interval
 from kit.core.listing import listed
 from kit.extra.matrix.analysis.choice import WrongFor, is_driver_beside
 from kit.extra.matrix.analysis.matrix import Matrix, counting
@@ -56,20 +56,19 @@ def _undecided(matrix: Matrix) -> Iterator[str]:
     """Say which drivers may be faster than the reference although that is the choice."""
     if matrix.choice.take != matrix.reference:
         return
-    lows = [(arm, matrix.mean(arm).low_all) for arm in matrix.choice.inconclusive]
-    if faster := [
-        f"{arm} (by up to {units.share(1 - low, _DECIMALS)})" for arm, low in lows if low is not None and low < 1
-    ]:
+    ratios = [(arm, matrix.mean(arm).ratio) for arm in matrix.choice.inconclusive]
+    lows = [(arm, ratio.together.low) for arm, ratio in ratios if ratio and ratio.together.low is not None]
+    if faster := [f"{arm} (by up to {units.share(1 - low, _DECIMALS)})" for arm, low in lows if low < 1]:
         yield f"Inconclusive: {listed(faster, _NAMED)} may be faster; more rounds would decide."
 
 
-def change(ratio: float | None, low: float | None, high: float | None) -> str:
+def change(ratio: Interval | None) -> str:
     """Return a ratio as a change with one decimal at most: space hardly varies, and a choice needs no more digits."""
-    return percent_interval(ratio, low, high, _DECIMALS)
+    return percent_interval(ratio, _DECIMALS)
 
 
 def _change(mean: ArmMean) -> str:
-    return change(mean.ratio.estimate if mean.ratio else None, mean.low_all, mean.high_all)
+    return change(mean.ratio and mean.ratio.together)
 
 
 def _without_choice(matrix: Matrix, over: str) -> Iterator[str]:
@@ -115,13 +114,13 @@ def _over(rows: Sequence[MatrixRow]) -> str:
 
 def _wrong(item: WrongFor) -> str:
     """Return ``git:short (layer:btrfs: -8 % [-11, -5])``."""
-    found = change(item.cell.ratio.estimate if item.cell.ratio else None, item.cell.low_all, item.cell.high_all)
+    found = change(item.cell.together)
     return f"{item.scenario}{units.at(item.point)} ({item.cell.arm}: {found})"
 
 
 def _cost(mean: ArmMean, named: str = "It") -> Iterator[str]:
     if found := mean.bare:
-        yield f"{named} costs {change(found.estimate, found.low, found.high)} over no container."
+        yield f"{named} costs {change(found)} over no container."
 
 
 def notes(matrix: Matrix) -> list[str]:
