@@ -53,6 +53,7 @@ def run_pages(guest: Guest, user: str) -> list[str]:
     """Run the commands of the pages, shortened as in tests/machine/test_docs.py. Return the output of each that fails.
     The ordinary user's may say that they need root."""
     environment = f"export PATH=~/shims:{_PROGRAMS[user]}:$PATH KIT_STORE=sqlite:///$HOME/kit.db XDG_CONFIG_HOME=$HOME"
+    guest.install("apt-get install git")  # a page compares commits
     guest.must(user, f"{_PAGES}\nPATH={_PROGRAMS[user]}:$PATH; {environment}; cd; python3 -m kit {_LAST}")
     failures = []
     for command in _commands(user):
