@@ -123,7 +123,8 @@ def test_each_command_runs_as_an_ordinary_user_or_says_that_it_needs_root(
 
 def copy_sandbox(directory: Path, account: Account) -> dict[str, str]:
     """Give the user a copy of the sandbox as home, with the images and a last session; return the environment."""
-    shutil.copytree(directory, account.home, symlinks=True, dirs_exist_ok=True)
+    # An environment of root's Python is root's.
+    shutil.copytree(directory, account.home, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".venv"))
     images = account.home / ".cache" / APP / "images"
     cache = find_paths().cache
     for name in ("kernel", "smoke"):
