@@ -1,25 +1,18 @@
 """README and docs say nothing that is not so: every command block is run, every link leads somewhere.
 
-Commands that take minutes are run as far as they go without measuring: ``kit compare`` with --dry-run, unless it is
-quick, ``pytest`` with --collect-only, ``make`` with -n. test_cli.py and test_examples.py beside it run such for real.
-"""
+tests/pages.py shortens commands that take minutes. test_cli.py and test_examples.py beside it run such for real."""
 
 from __future__ import annotations
 
 import ast
-import io
-import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-import tarfile
-import textwrap
 import tomllib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -31,18 +24,15 @@ from kit.filesystem import read_profiles
 from kit.image import ImageCache
 from kit.model.options import OPTIONS, SHARED
 from kit.model.scenariofile import parse_scenario
-from kit.model.session import Session
 from kit.model.settings import read_settings
 from kit.nightly.file import parse_nightly
-from kit.store import open_store
 from tests.command_line import Kit
 from tests.nights import night
 from tests.ordinary_user import Account, made_up_user
-from tests.repository import make_repository
+from tests.pages import NEEDS_ROOT, ROOT, ROOTS, USERS_PAGES, blocks, commands, fill_sandbox, write_shims
 from tests.sources import parsed
 from tests.stores import new_store
 
-ROOT = Path(__file__).parents[2]
 DOCS = sorted(
     [
         ROOT / "README.md",
@@ -55,131 +45,15 @@ DOCS = sorted(
 #: Pages that resume the last session come before those that import one, which can't be resumed.
 COMMANDS_OF = sorted(DOCS, key=lambda path: "--resume last" not in path.read_text())
 
-#: As much of a kernel as a dry run looks at.
-BZ_IMAGE = bytes(514) + b"HdrS"
-
-#: What stands in for each command: the same command, shortened where it would measure for minutes.
-SHIMS = {
-    "kit": """
-        PATH=${PATH#*:}  # what the kit itself calls is the real thing
-        case "$1 $*" in
-        *app.toml*|*--prepare*|*rootfs.tar*) few=1 quick="--rounds 1 --cache cold --size 3G --no-rerun -q" ;;
-        "compare "*"--engine system"*) PYTHON -m kit "$@" --dry-run 2>&1 | grep -E "no running Docker|rounds"; exit ;;
-        "compare "*--resume*) quick=-q ;;
-        "compare "*--dry-run*) quick= ;;
-        "compare "*) quick=--dry-run ;;
-        "doctor "*) quick=--help ;;
-        "fleet fleet scheduler "*|"fleet fleet worker "*|"fleet fleet status "*) exec PYTHON -m kit "$@" --help ;;
-        "kernel kernel build "*) exec PYTHON -m kit "$@" --help ;;
-        "serve "*) timeout -s INT 2 PYTHON -m kit "$@"; exit 0 ;;
-        *) exec PYTHON -m kit "$@" ;;
-        esac
-        first=$1
-        shift
-        for word; do
-            [ "$before" = --rounds ] && word=${few:-$word}
-            set -- "${@:2}" "$word"
-            before=$word
-        done
-        exec PYTHON -m kit "$first" $quick "$@"
-        """,
-    "pytest": 'exec PYTHON -m pytest -p no:cacheprovider --collect-only -q -c /dev/null --rootdir . "$@"',
-    "sudo": 'exec "$@"',
-    "docker": "exit",  # test_container.py runs it
-    "mmdebstrap": 'exec MMDEBSTRAP --simulate "$@"',
-    "make": 'exec MAKE -n "$@"',
-    "pip": 'for word; do case $word in .*) PYTHON EXTRAS "$word" || exit 1 ;; esac; done',
-}
-EXTRAS = """
-import re, sys, tomllib
-known = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]
-for name in re.findall(r"[a-z]+", sys.argv[1]):
-    assert name in known, f"no extra {name}"
-"""
-
-
-def blocks(path: Path, language: str) -> list[str]:
-    """In a list they are indented."""
-    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```", path.read_text(), re.M | re.S)
-    return [textwrap.dedent(text) for _, text in found]
-
-
-def kernel_session(number: int) -> Session:
-    session = replace(night(number, 0.05), id=f"2026110{number + 1}-000000-aaaa", title="kernel:short")
-    samples = [
-        replace(
-            sample,
-            phases=(replace(sample.phases[0], name="unpack", sys=sample.phases[0].real), *sample.phases[1:]),
-        )
-        for sample in session.samples
-    ]
-    return replace(session, samples=tuple(samples))
-
-
-def write_shims(directory: Path, python: Path) -> Path:
-    """Write what stands in for commands, beside the ``extras.py`` of the directory; return where they are."""
-    shims = directory / "bin"
-    shims.mkdir(exist_ok=True)
-    for name, text in SHIMS.items():
-        made = text.replace("PYTHON", str(python)).replace("MAKE", shutil.which("make") or "make")
-        made = made.replace("MMDEBSTRAP", shutil.which("mmdebstrap") or "mmdebstrap")
-        made = made.replace("EXTRAS", str(directory / "extras.py"))
-        (shims / name).write_text(f"#!/bin/bash\n{made}\n")
-        (shims / name).chmod(0o755)
-    return shims
-
-
-def commands(path: Path) -> Iterator[str]:
-    """The commands of a page, each in one line."""
-    for block in blocks(path, "sh"):
-        for line in block.replace("\\\n", "").splitlines():
-            command = re.sub(r"\s+# .*|^#.*", "", line).strip()
-            if command:
-                yield command
-
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[dict[str, str]]:
     """A checkout with everything that the documents name, and a store with earlier sessions."""
     directory = tmp_path_factory.mktemp("docs")
-    for name in ("scenarios", "images", "examples"):
-        shutil.copytree(ROOT / name, directory / name)
-    for name in ("pyproject.toml", "Makefile"):
-        shutil.copy(ROOT / name, directory)
-    shutil.copy(ROOT / "examples/nightly.toml", directory)
-    project = make_repository(directory / "project")
-    (project / "Makefile").write_text("hello: hello.c\n\t$(CC) -o $@ $<\nclean:\n\trm -f hello\n")
-    (project / "hello.c").write_text("int main(void) { return 0; }\n")
-    (directory / "app.toml").write_text(next(text for text in blocks(ROOT / "docs/how-to/measure-my-build.md", "toml")))
-    # What a dry run looks for: it is there before the command, or made by one that is not run.
-    for name in ("poky", "linux/arch/x86/boot", "downloads", "bitbake-builds/poky-wrynose/layers"):
-        (directory / name).mkdir(parents=True)
-    with tarfile.open(directory / "zfs.tar", "w") as tar:  # as mmdebstrap would have made it
-        for name, content in (("./boot/vmlinuz-6.1", BZ_IMAGE), ("./usr/lib/modules/6.1", b"")):
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            member.type = tarfile.REGTYPE if content else tarfile.DIRTYPE
-            tar.addfile(member, io.BytesIO(content))
-    for name in ("bare.txt", "aufs.txt"):
-        (directory / name).write_text("real 0m10.0s\nuser 0m8.0s\nsys 0m1.0s\n")
-    (directory / "job.log").write_text("2026-05-01T10:00:00.1Z make  8.00s user 1.00s system 90% cpu 10.00 total\n")
-    runs = [{"command": name, "mean": 1.5, "times": [1.4, 1.6]} for name in ("make", "docker run mine make")]
-    (directory / "both.json").write_text(json.dumps({"results": runs}))
-    rounds = [{"name": f"test_build[{arm}]", "stats": {"mean": 2.0, "data": [1.9, 2.1]}} for arm in ("bare", "layer")]
-    (directory / "bench.json").write_text(json.dumps({"benchmarks": rounds}))
-    (directory / "kas.yml").write_text("header: {version: 14}\n")
-    for name in ("rootfs.tar", "cmake.tar"):  # the second as mmdebstrap would have made it
-        shutil.copy(tiny, directory / name)
-    kernel = directory / "linux/arch/x86/boot/bzImage"  # a dry run looks whether it is there
-    kernel.write_bytes(BZ_IMAGE)
-    (directory / "extras.py").write_text(EXTRAS)
-    shims = write_shims(directory, Path(sys.executable))
-    url = f"sqlite:///{directory}/kit.db"
-    store = open_store(url, directory)
-    for number in range(8):
-        store.add(kernel_session(number))
-    env = {**os.environ, "PATH": f"{shims}:{os.environ['PATH']}", "HOME": str(directory), "KIT_STORE": url,
-           "XDG_CONFIG_HOME": str(directory), "PYTHONPATH": str(ROOT)}  # fmt: skip
+    shims = fill_sandbox(directory, tiny, Path(sys.executable))
+    env = {**os.environ, "PATH": f"{shims}:{os.environ['PATH']}", "HOME": str(directory),
+           "KIT_STORE": f"sqlite:///{directory}/kit.db", "XDG_CONFIG_HOME": str(directory),
+           "PYTHONPATH": str(ROOT)}  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "kit", "compare", "--image", tiny, "--arms", "bare,union:overlay", "--cache", "cold",
          "-q", "--", "busybox", "true"],
@@ -213,14 +87,6 @@ def test_every_command_block_runs(path: Path, sandbox: dict[str, str], done_befo
         done_before.add(command)
     without = ("glossary.md", "index.md", "SECURITY.md", "RESULTS.md")
     assert ran or path.parent.name in ("explanation", "reference") or path.name in without
-
-
-#: What an ordinary user reads first.
-USERS_PAGES = [ROOT / "docs/tutorial.md", *sorted((ROOT / "docs/how-to").glob("*.md"))]
-#: Root's commands; systemd-analyze makes /run/systemd where no systemd runs.
-ROOTS = re.compile(r"\bsudo\b|^apt-get |^systemd-analyze verify ")
-#: How a command says that it needs root, and what to do.
-NEEDS_ROOT = re.compile(r"fix: .*(sudo|root)|root privileges|only root")
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +123,8 @@ def test_each_command_runs_as_an_ordinary_user_or_says_that_it_needs_root(
 
 def copy_sandbox(directory: Path, account: Account) -> dict[str, str]:
     """Give the user a copy of the sandbox as home, with the images and a last session; return the environment."""
-    shutil.copytree(directory, account.home, symlinks=True, dirs_exist_ok=True)
+    # An environment of root's Python is root's.
+    shutil.copytree(directory, account.home, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".venv"))
     images = account.home / ".cache" / APP / "images"
     cache = find_paths().cache
     for name in ("kernel", "smoke"):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from kit.core.paths import APP
 from tests import machine_state
 from tests.users_machine.kernel import make_kernel
 from tests.users_machine.machine import Done, UsersMachine, booted, write_files
@@ -16,6 +17,8 @@ from tests.users_machine.media import LABEL, make_media
 from tests.users_machine.root import make_root, say
 
 MEDIA = "/media/kit"
+#: pip finds what it would download on the disk.
+WHEELS = f"export PIP_NO_INDEX=1 PIP_FIND_LINKS={MEDIA}/wheels PIP_NO_COMPILE=1"
 #: The words with which README starts the kit as root.
 SUDO = 'sudo env PATH="$PATH" kit'
 #: A session that takes seconds: a small image, and a command that reads and writes.
@@ -62,10 +65,8 @@ class Guest:
         self._mount()
         self.must("root", "loginctl enable-linger debian")  # or its session comes and goes
         self.must("root", _OWN_DOCKER)
-        wheels = f"export PIP_NO_INDEX=1 PIP_FIND_LINKS={MEDIA}/wheels PIP_NO_COMPILE=1"
-        self.must("debian", f"{wheels}; pipx install {MEDIA}/wheels/storage_driver_test_kit-*.whl")
-        cache_directory = "/root/.cache/storage-driver-test-kit"
-        self.must("root", f"mkdir -p {cache_directory}; cp -r {MEDIA}/cache/. {cache_directory}")
+        self.must("debian", f'{WHEELS}; pipx install "$(echo {MEDIA}/wheels/storage_driver_test_kit-*.whl)[all]"')
+        self.must("root", f"mkdir -p ~/.cache; cp -r {MEDIA}/cache ~/.cache/{APP}")
         self._before = self.state()
 
     def run(self, script: str, user: str = "debian", timeout: float = 600.0) -> Done:
@@ -80,6 +81,13 @@ class Guest:
         done = self.run(f"set -e; {script}", user, timeout)
         assert done.code == 0, done.text
         return done.text
+
+    def install(self, script: str) -> str:
+        """Run root's script that installs packages of Debian: the machine has them from now on. Return the output."""
+        self.must("root", f"cp -r {MEDIA}/apt/lists /var/lib/apt; cp -r {MEDIA}/apt/archives /var/cache/apt")
+        printed = self.must("root", f"yes | {{ {script}\n}}")
+        self._before = self.state()
+        return printed
 
     def state(self) -> dict[str, list[str]]:
         printed = self._machine.root(f"python3 {MEDIA}/machine_state.py").out

@@ -13,6 +13,7 @@ import pytest
 from tests.users_machine.guest import COPY, MEDIA, SUDO, TINY, Guest
 from tests.users_machine.media import SOURCES
 from tests.users_machine.root import USER
+from tests.users_machine.tutorial import follow_tutorial, run_pages
 
 _CACHE = "KIT_TEST_USERS_MACHINE"
 pytestmark = [
@@ -95,7 +96,7 @@ def test_a_nightly_job_by_the_timer(guest: Guest) -> None:
         ln -s /home/debian/.local/bin/kit /usr/local/bin/kit
         echo KIT_NOTHING=1 >/etc/default/kit-nightly
         mkdir /etc/kit; cat >/etc/kit/nightly.toml <<'END'{_NIGHTLY}END
-        cp {MEDIA}/examples/jobs/kit-nightly.service {MEDIA}/examples/jobs/kit-nightly.timer /etc/systemd/system
+        cp {MEDIA}/kit/examples/jobs/kit-nightly.service {MEDIA}/kit/examples/jobs/kit-nightly.timer /etc/systemd/system
         systemctl daemon-reload
         systemctl enable --now kit-nightly.timer
         date -s 'tomorrow 02:16:55'
@@ -122,6 +123,15 @@ def test_a_power_cut_in_mid_session(guest: Guest) -> None:
     guest.must("debian", f"{SUDO} clean")
     state = "/root/.local/state/storage-driver-test-kit"
     assert guest.must("root", f"find {state}/journal {state}/loops -type f") == ""
+
+
+def test_the_tutorial(guest: Guest) -> None:
+    follow_tutorial(guest)
+
+
+@pytest.mark.parametrize("user", ["root", USER])
+def test_the_pages(guest: Guest, user: str) -> None:
+    assert run_pages(guest, user) == []
 
 
 def _begin(guest: Guest) -> None:
