@@ -12,6 +12,7 @@ from kit.cli.lazy import LazyGroup
 from kit.cli.pages.commands import commands
 from kit.cli.pages.drivers import drivers
 from kit.cli.pages.markdown import code, table
+from kit.extensions import EXTRAS
 
 if TYPE_CHECKING:
     from kit.filesystem import Profile
@@ -59,10 +60,10 @@ def metrics() -> str:
 def programs_read() -> str:
     """The programs whose output is read: how they write it, what is read, and with which versions that was tried."""
     from kit.parsers import PARSERS
-    from kit.parsers.runs import READERS
     from kit.parsers.tried import tried
 
-    makers = (*READERS.values(), "kit.parsers.runs.forms:FORMS", *PARSERS.values())
+    added = [maker for extra in EXTRAS if extra.readers for maker in extra.load(extra.readers)]
+    makers = (*added, *PARSERS.values())
     rows = [
         (of.program, f"`{of.command}`" if of.command else "", of.figures, ", ".join(of.versions), ", ".join(of.forms),
          of.refused)
