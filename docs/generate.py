@@ -35,7 +35,7 @@ MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "benchmarks/users
 RELEASES, RELEASED = "tests/releases/RELEASES.md", re.compile(
     r"(?<=^<!-- releases -->\n).*?(?=^<!-- end -->)", re.M | re.S)  # fmt: skip
 #: The page of what tests promise, and its tables.
-PROMISES, PROMISED = "docs/explanation/promises.md", re.compile(
+PROMISES, PROMISED = "tests/PROMISES.md", re.compile(
     r"(?<=^<!-- promises: )([^>]+) -->\n.*?(?=^<!-- end -->)", re.M | re.S)  # fmt: skip
 #: An output block: the command, and how its paragraph begins, if it shows one. Markdown is no block of text.
 OUTPUT = re.compile(

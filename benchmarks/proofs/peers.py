@@ -26,7 +26,7 @@ Differences that remain:
   The budget of the kit includes its set-up, warm-up runs and pauses. It runs no control arm here, as the peers.
 - The kit writes dirty data back between runs and reads the roots again before each round; peers do neither. The kit's
   interval of interleaved runs includes the difference of two copies of the same files, a peer's does not
-  (docs/explanation/rounds.md).
+  (docs/explanation/method.md).
 - runexec runs without its own container, in which Docker's socket is hidden. Its ``cputime`` of ``docker run`` is that
   of the Docker client: the container is not in its control group.
 

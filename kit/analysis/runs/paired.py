@@ -21,7 +21,7 @@ from kit.model.metric import OWN, SPEED, described
 COVARIATES = ("calibration", "memory", "steal")
 #: For interleaved runs: the standard deviation of the log ratio of two copies of the same files. This difference may
 #: last for all rounds of a session, although copies are refreshed before each round. Sequential runs hide it in their
-#: noise (docs/explanation/rounds.md).
+#: noise (docs/explanation/method.md).
 COPIES = 0.006
 #: The least margin of intervals of interleaved runs, as a share of the ratio, for any number of rounds.
 LEAST_REACH = math.expm1(1.97 * COPIES)

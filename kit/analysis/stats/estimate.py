@@ -3,7 +3,7 @@
 *Equivalent* is one rule for rankings, comparisons, cells and means. Two one-sided 5 % tests must show a difference
 within the margin (Schuirmann 1987). Their intervals were proved from DECIDE_FROM rounds on, where a session first looks
 at its answer. So fewer rounds never show equivalence. Neither does a session whose control fails the same tests: it
-cannot tell two identical arms from arms that differ by the margin. docs/explanation/equivalence.md has the reasons,
+cannot tell two identical arms from arms that differ by the margin. docs/explanation/method.md has the reasons,
 benchmarks/proofs/equivalence.py the error rates.
 """
 
