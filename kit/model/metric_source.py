@@ -32,8 +32,9 @@ SOURCES = (
         ("outside",),
         "CPU of the whole machine less the control group's, less the kit's own, a background load's and a "
         "registry's, less the idle rate × time",
-        "other programs on the machine count; the answer names the rounds in which they used much. Exact with "
-        "v1's root `cpuacct.usage`, else from /proc/stat in ticks of 10 ms. Can be a little below zero",
+        "what FUSE daemons, loop threads and write-back cost; `time` does not show it. Other programs on the machine "
+        "count; the answer names the rounds in which they used much. Exact with v1's root `cpuacct.usage`, else from "
+        "/proc/stat in ticks of 10 ms. Can be a little below zero",
     ),
     Source(("cpu_total",), "", "what the machine paid in CPU"),
     Source(

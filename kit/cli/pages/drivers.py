@@ -14,7 +14,7 @@ def drivers() -> str:
         heads = ("arm", "kernel", "filesystem", "needs", "guests")
         notes = [f"- `{item.name}`: {note}." for item in known for note in item.notes]
         found = table(heads, [_row(prefix, item) for item in known])
-        parts.append("\n".join([f"## {engine.capitalize()}\n", found, "", *notes]))
+        parts.append("\n".join([f"### {engine.capitalize()}\n", found, "", *notes]))
     return "\n\n".join(parts)
 
 
