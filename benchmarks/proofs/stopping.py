@@ -14,7 +14,8 @@ decided, or with ``--most`` rounds, which stand for its budget. Printed for each
 - rounds (mean and median), sessions decided, and half the width of the simultaneous interval (arms below 20 %).
 
 ``--looks`` prints the error of simultaneous intervals over all looks to this number of rounds: without widening, and
-with kit.analysis.session.stopping's, for one comparison and for six. The last line says whether all is within bounds.
+with that of kit.analysis.stats.sequential, for one comparison and for six. The last line says whether all is within
+bounds.
 """
 
 from __future__ import annotations
@@ -39,7 +40,6 @@ from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session import ranking
 from kit.analysis.session.ranking import EQUIVALENT, FASTER, SLOWER, Ranking, rank
-from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators, variance_pooling
 from kit.analysis.stats.estimators import Floats
 from kit.model.arm import parse_arms
@@ -211,13 +211,13 @@ def look(arms: int, sessions: int, most: int, seed: int = 1) -> dict[int, tuple[
     missed, found = np.zeros((2, sessions), bool), {}
     for n in range(DECIDE_FROM, most + 1):
         for session in range(sessions):
-            for row, inflation in enumerate((1.0, widening(n))):
-                missed[row, session] |= _misses(values[session, :, :n], inflation)
+            for row, looks in enumerate((0, n)):
+                missed[row, session] |= _misses(values[session, :, :n], looks)
         found[n] = float(missed[0].mean()), float(missed[1].mean())
     return found
 
 
-def _misses(logs: Floats, inflation: float) -> bool:
+def _misses(logs: Floats, looks: int) -> bool:
     """Return whether any simultaneous interval against the first of arms x rounds leaves out 0, the truth."""
     numbers = np.arange(logs.shape[1])
     contrasts = [
@@ -227,7 +227,7 @@ def _misses(logs: Floats, inflation: float) -> bool:
         )
         for one, other in ((j, i) for i in range(len(logs)) for j in range(i + 1, len(logs)))
     ]  # fmt: skip
-    shared = variance_pooling.share(contrasts, len(logs) - 1, inflation)
+    shared = variance_pooling.share(contrasts, len(logs) - 1, looks)
     against = [item.interval_together() for item, one in zip(shared, contrasts, strict=True) if one.counted]
     return any(item.leaves_out(0.0) for item in against)
 

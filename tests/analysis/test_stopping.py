@@ -10,9 +10,10 @@ from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.outlook import Outlook, decided_looks, find_outlook
 from kit.analysis.session.ranking import INCONCLUSIVE, Ranking, rank
-from kit.analysis.session.stopping import looks, widening
+from kit.analysis.session.stopping import looks
 from kit.analysis.stats import variance_pooling
 from kit.analysis.stats.estimators import mean_centre
+from kit.analysis.stats.sequential import widening
 from kit.model.default import AUTO_ROUNDS
 from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.model.session import DONE, Request, Session
@@ -73,7 +74,7 @@ def test_simultaneous_intervals_hold_at_every_look(arms: int) -> None:
             contrasts = [
                 variance_pooling.Contrast((i, 0), mean_centre(each[i, :n] - each[0, :n]), True) for i in range(1, arms)
             ]
-            found = variance_pooling.share(contrasts, arms - 1, widening(n))
+            found = variance_pooling.share(contrasts, arms - 1, n)
             if any(item.interval_together().leaves_out(0.0) for item in found):
                 missed += 1
                 break

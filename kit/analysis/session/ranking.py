@@ -28,7 +28,6 @@ from kit.analysis.runs.compare import Comparison, compare, is_control
 from kit.analysis.runs.paired import find_adjusting, pair_up
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.session.difference import Difference, PairSet
-from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN, known_arm
@@ -240,7 +239,7 @@ def _compared(runs: Runs, asked: _Asked, point: str, phase: str, metric: str) ->
 
 
 def _compare(runs: Runs, baselines: tuple[tuple[str, str], ...], metric: str, rounds: int) -> tuple[Comparison, ...]:
-    return compare(runs, baselines, (metric,), whole=True, widening=widening(rounds))
+    return compare(runs, baselines, (metric,), whole=True, looks=rounds)
 
 
 def _costs(compared: Sequence[Comparison], rows: Sequence[RankRow]) -> Iterator[Comparison]:
