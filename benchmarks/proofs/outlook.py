@@ -36,6 +36,7 @@ from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session import ranking
 from kit.analysis.session.outlook import SURE, find_outlook
+from kit.analysis.session.race import racing
 from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.stats.estimators import RANGE, Floats
 from kit.model.default import AUTO_ROUNDS
@@ -104,13 +105,14 @@ def simulate(truth: str, looks: Sequence[int], seed: int) -> list[Prediction]:
     digests = ((RUN_ORDER, INTERLEAVED),)
     samples: list[Sample] = []
     predictions: list[Prediction] = []
+    running, began = frozenset(ARMS), 0.0
     for number in range(1, MOST_ROUNDS + 1):
         times = 10 * np.exp(means + rng.normal(0, world.noise, len(ARMS)))
+        began += SECONDS * len(running) / len(ARMS)
         samples += [
-            Sample(
-                arm, number, "measured", "ok", SECONDS * number, (Phase("build", "ok", float(took)),), digests=digests
-            )
+            Sample(arm, number, "measured", "ok", began, (Phase("build", "ok", float(took)),), digests=digests)
             for arm, took in zip(ARMS, times, strict=True)
+            if arm in running
         ]
         if number < DECIDE_FROM:
             continue
@@ -122,6 +124,7 @@ def simulate(truth: str, looks: Sequence[int], seed: int) -> list[Prediction]:
                 earlier.took = min(earlier.took, number - earlier.rounds)
         if not undecided:
             break
+        running = racing([now], ())
         if number in looks:
             predictions.append(predict(samples, now, number, dict(zip(ARMS, map(float, costs), strict=True))))
     return predictions
@@ -140,7 +143,8 @@ def predict(samples: Sequence[Sample], now: Ranking, rounds: int, costs: Mapping
         "a", 0.0, "1", "t", DONE, Request(rounds=AUTO_ROUNDS), ARMS, (), 1, samples=tuple(samples)
     )  # fmt: skip
     outlook = find_outlook(session, [now])
-    low, typical, high = (seconds / SECONDS for seconds in outlook.seconds or (math.nan,) * 3)
+    each = SECONDS * len(racing([now], ())) / len(ARMS)
+    low, typical, high = (seconds / each for seconds in outlook.seconds or (math.nan,) * 3)
     needed = (low, typical, high) if outlook.seconds else None
     return Prediction(rounds, needed, frozenset(arm for arm, _ in outlook.hopeless), is_near(now, costs))
 

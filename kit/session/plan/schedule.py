@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kit.analysis.runs.compare import NOT_DETECTED, Comparison, compare, is_control
+from kit.analysis.runs.compare import Comparison, compare
 from kit.analysis.runs.disturbance import find_bursts, own_nature
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ladder import rungs
+from kit.analysis.session.race import racing
 from kit.analysis.session.ranking import Ranking, rank
 from kit.model.plan import MOST_ROUNDS, SHARED_ROUNDS, Plan, PlanStep
 from kit.model.sample import TRACED, Sample
@@ -187,27 +188,11 @@ class Schedule:
         undecided = {row.arm for ranking in rankings for row in ranking.undecided}
         if not undecided:
             return frozenset(), _decided(rounds, rankings, plan.margin)
-        far, racing = _much_worse(rankings), self._racing(rankings)
+        far, arms = _much_worse(rankings), racing(rankings, plan.baselines) & self._running
         reasons = [f"{', '.join(sorted(undecided))} undecided", _without_far(far)]
-        if decided := self._running - racing - set(far):
+        if decided := self._running - arms - set(far):
             reasons.append(f"without {', '.join(sorted(decided))}: decided")
-        return racing, f"round {number}: {'; '.join(filter(None, reasons))}"
-
-    def _racing(self, rankings: Sequence[Ranking]) -> frozenset[str]:
-        """Return the arms of comparisons that are open: undecided arms and the reference; what the reference costs over
-        no container, which the answer begins with; controls, while they are too noisy for any verdict of equivalence.
-        The others lose nothing: a comparison has the rounds with both its arms, and its interval stays as it was."""
-        margin, racing = self._plan.margin, set[str]()
-        for ranking in rankings:
-            racing |= {ranking.reference, *(row.arm for row in ranking.undecided)} if ranking.undecided else set()
-            costs = (cost for cost in ranking.costs if ranking.undecided and cost.arm == ranking.reference)
-            racing |= {
-                cost.baseline for cost in costs if cost.verdict_all == NOT_DETECTED and not cost.equivalent(margin)
-            }
-            if any(row.against and row.against.visible > 1 + margin for row in ranking.undecided):
-                racing |= {str(arm) for arm in self._plan.arms if arm.control}
-        racing |= {base for arm, base in self._plan.baselines if arm in racing and is_control(arm)}
-        return frozenset(racing & self._running)
+        return arms, f"round {number}: {'; '.join(filter(None, reasons))}"
 
     def _related(self, name: str) -> set[str]:
         if name not in self._relations:
