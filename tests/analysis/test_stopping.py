@@ -9,6 +9,7 @@ import pytest
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.outlook import Outlook, decided_looks, find_outlook
+from kit.analysis.session.race import racing
 from kit.analysis.session.ranking import INCONCLUSIVE, Ranking, rank
 from kit.analysis.session.stopping import looks
 from kit.analysis.stats import variance_pooling
@@ -52,6 +53,16 @@ def test_looks_are_the_measured_rounds_of_an_open_session() -> None:
     again = replace(made.samples[0], round=5, rerun_of=1)
     warm = replace(made.samples[0], round=0, kind="warmup")
     assert looks(replace(made, samples=(*made.samples, again, warm))) == 4
+
+
+def test_an_arm_that_dropped_out_keeps_the_interval_of_its_last_look() -> None:
+    def width(rounds: int) -> float:
+        ran = [item for item in samples(rounds) if item.arm != "layer:vfs" or item.round <= 3]
+        against = next(row.against for row in rank(Runs(ran), ARMS, rounds=rounds)[0].rows if row.arm == "layer:vfs")
+        assert against and against.n == 3
+        return float(np.log((against.high_all or 1) / (against.low_all or 1)))
+
+    assert width(8) < 1.05 * width(3) and width(30) < 1.05 * width(3)  # others' noise, better known, may narrow it
 
 
 def test_an_open_session_is_analysed_with_wider_simultaneous_intervals() -> None:
@@ -121,7 +132,12 @@ def test_a_session_always_has_the_same_outlook() -> None:
     made = samples(4, 0.012)
     found = outlook(made)
     assert found == outlook(made) and not found.hopeless
-    assert found.seconds and found.seconds[0] < found.seconds[1] < found.seconds[2] < found.most == 96 * 60.0
+    assert found.seconds and found.seconds[0] < found.seconds[1] < found.seconds[2] < found.most
+    open_ = replace(session(Request(rounds=AUTO_ROUNDS)), samples=tuple(made))
+    going_on = racing(analyse(open_).rankings, open_.baselines)
+    assert 2 < len(going_on) < len(ARMS)
+    runs = {arm: sum(item.phases[0].real or 0 for item in made if item.arm == arm) for arm in ARMS}
+    assert found.most == pytest.approx(96 * 60.0 * sum(runs[arm] for arm in going_on) / sum(runs.values()))
     twice = outlook(made, seconds=120.0)
     assert twice.seconds == tuple(2 * seconds for seconds in found.seconds)
     assert outlook(samples(6, 0.002)) == Outlook()
