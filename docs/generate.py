@@ -24,7 +24,10 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 #: The pages with output, and the sessions that they show, as kit export wrote them.
-SHOWN = {"docs/tutorial.md": "tests/data/tutorial.kit.json.gz", "docs/results.md": "docs/results.kit.json.gz"}
+SHOWN = {
+    "docs/tutorial.md": "tests/data/tutorial.kit.json.gz",
+    "docs/explanation/published.md": "docs/results.kit.json.gz",
+}
 #: The pages that say on which machines the kit has run, and what of them is generated.
 MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "docs/reference/machine.md": re.compile(
     r"(?<=^<!-- machines -->\n).*?(?=^<!-- end -->)", re.M | re.S)}  # fmt: skip

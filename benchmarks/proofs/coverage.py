@@ -36,10 +36,11 @@ import noise
 import numpy as np
 from worlds import LAST, PENALTIES, WORLDS, Arms, play
 
-from kit.analysis.runs.compare import MORE, NOT_DETECTED, compare
+from kit.analysis.runs.compare import compare
 from kit.analysis.runs.disturbance import find_bursts
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.stats import variance_pooling
+from kit.analysis.stats.estimate import MORE, NOT_SIGNIFICANT
 from kit.analysis.stats.estimators import CONFIDENCE
 from kit.model.arm import Arm, parse_arms
 from kit.model.default import AUTO_ROUNDS
@@ -110,7 +111,7 @@ def judge(samples: list[Sample], plan: Plan, penalties: Arms) -> Tally:
     halves = np.array([[np.log((item.high or 1) / (item.low or 1)), np.log((item.high_all or 1) / (item.low_all or 1))]
                        for item in near]) / 2  # fmt: skip
     return Tally(
-        held, together, any(item.verdict != NOT_DETECTED for item in found if item.control),
+        held, together, any(item.verdict != NOT_SIGNIFICANT for item in found if item.control),
         (float(halves[:, 0].mean()), float(halves[:, 1].mean())),
         tenth.verdict_all == MORE,
         float(np.log(nothing.detectable or 1)), float(np.log(nothing.low_all or 1)),

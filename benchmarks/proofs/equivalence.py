@@ -33,7 +33,7 @@ from worlds import Arms, World, play
 
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ranking import Ranking, rank
-from kit.analysis.stats.equivalence import within_margin
+from kit.analysis.stats.estimate import within_margin
 from kit.model.arm import parse_arms
 from kit.model.plan import DECIDE_FROM, DEFAULT_MARGIN, Plan, make_plan
 from kit.model.sample import Sample

@@ -26,12 +26,12 @@ import noise
 import numpy as np
 from worlds import WORLDS, play
 
-from kit.analysis.matrix.cell import MatrixCell, log_centre
-from kit.analysis.matrix.mean import interval_together
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ranking import rank
 from kit.analysis.stats.estimators import CONFIDENCE, Centre
-from kit.analysis.stats.weighted import weighted_mean
+from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
+from kit.extra.matrix.analysis.mean import interval_together
+from kit.extra.matrix.analysis.weighted import weighted_mean
 from kit.model.arm import parse_arms
 from kit.model.default import AUTO_ROUNDS
 from kit.model.plan import make_plan

@@ -28,13 +28,11 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-from unittest.mock import patch
 
 import numpy as np
 
 from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session import ranking
 from kit.analysis.session.outlook import SURE, find_outlook
 from kit.analysis.session.race import racing
 from kit.analysis.session.ranking import Ranking, rank
@@ -116,7 +114,7 @@ def simulate(truth: str, looks: Sequence[int], seed: int) -> list[Prediction]:
         ]
         if number < DECIDE_FROM:
             continue
-        now = rank_all(samples, number, number in looks)
+        now = rank(Runs(samples), ARMS, rounds=number, with_best=number in looks)[0]
         undecided = {row.arm for row in now.undecided}
         for earlier in predictions:
             earlier.decided |= earlier.hopeless - undecided
@@ -128,14 +126,6 @@ def simulate(truth: str, looks: Sequence[int], seed: int) -> list[Prediction]:
         if number in looks:
             predictions.append(predict(samples, now, number, dict(zip(ARMS, map(float, costs), strict=True))))
     return predictions
-
-
-def rank_all(samples: Sequence[Sample], rounds: int, whole: bool) -> Ranking:
-    """Rank, with the comparison with the best only for an answer: it takes most of the time."""
-    if whole:
-        return rank(Runs(samples), ARMS, rounds=rounds)[0]
-    with patch.object(ranking, "_outdone", new=lambda *given: ()):
-        return rank(Runs(samples), ARMS, rounds=rounds)[0]
 
 
 def predict(samples: Sequence[Sample], now: Ranking, rounds: int, costs: Mapping[str, float]) -> Prediction:

@@ -63,6 +63,7 @@ from tabulate import tabulate
 
 from kit import __version__
 from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import Interval, as_ratio
 from kit.core.errors import KitError
 from kit.core.paths import find_paths
 from kit.engines.backing_root import BackingRoot
@@ -142,16 +143,14 @@ class Outcome:
 # Statistics of a careful user.
 
 
-def welch_interval(arm: Sequence[float], base: Sequence[float]) -> estimators.Interval:
+def welch_interval(arm: Sequence[float], base: Sequence[float]) -> Interval:
     """Return the ratio of geometric means with Welch's t interval."""
-    return estimators.as_ratio(
-        estimators.welch(estimators.mean_centre(np.log(base)), estimators.mean_centre(np.log(arm)))
-    )
+    return as_ratio(estimators.welch(estimators.mean_centre(np.log(base)), estimators.mean_centre(np.log(arm))))
 
 
-def paired_interval(arm: Sequence[float], base: Sequence[float]) -> estimators.Interval:
+def paired_interval(arm: Sequence[float], base: Sequence[float]) -> Interval:
     """Return the ratio with Student's t interval of the log ratios of neighbouring runs."""
-    return estimators.as_ratio(estimators.mean_centre(np.log(arm) - np.log(base)).interval())
+    return as_ratio(estimators.mean_centre(np.log(arm) - np.log(base)).interval())
 
 
 # Set-up: the kit's image, filesystem and daemon; commands that a peer can time.

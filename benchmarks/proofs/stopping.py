@@ -28,7 +28,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from unittest.mock import patch
 
 import noise
 import numpy as np
@@ -38,9 +37,9 @@ from reckoned import Machine, by_turns
 
 from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session import ranking
-from kit.analysis.session.ranking import EQUIVALENT, FASTER, SLOWER, Ranking, rank
+from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, SLOWER
 from kit.analysis.stats.estimators import Floats
 from kit.model.arm import parse_arms
 from kit.model.default import AUTO_ROUNDS
@@ -151,13 +150,10 @@ def simulate(plan: Plan, world: str, most: int, seed: int) -> Tally:
             for step, took in zip(round_.steps, times(round_.steps), strict=True)
         ]  # fmt: skip
     rounds = len({item.round for item in samples})
-    found = rank(Runs(samples), list(truth), margin=plan.margin, rounds=rounds, baselines=plan.baselines)
+    found = rank(
+        Runs(samples), list(truth), margin=plan.margin, rounds=rounds, baselines=plan.baselines, with_best=False
+    )
     return judge(found[0], truth)
-
-
-def _none(*given: object) -> tuple[()]:
-    """For the comparison with the best: it takes most of a look's time, and neither rule nor figures here ask it."""
-    return ()
 
 
 def judge(found: Ranking, penalties: Truth) -> Tally:
@@ -261,8 +257,7 @@ def main() -> None:
         print(HEAD)
         good = True
         arms = parse_arms(",".join(arm for arm in EVEN if "control" not in arm))
-        without_best = patch.object(ranking, "_outdone", new=_none)
-        with without_best, ProcessPoolExecutor(arguments.processes) as executor:
+        with ProcessPoolExecutor(arguments.processes) as executor:
             for world in arguments.worlds.split(";"):
                 interleave = SLICE if world == INTERLEAVED else None
                 plan = make_plan(

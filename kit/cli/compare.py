@@ -22,7 +22,7 @@ from kit.cli.options import (
     wanted_files,
     write,
 )
-from kit.cli.suite import compare_suite
+from kit.cli.scenario_kind import find_kind
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import worst
 from kit.core.quantity import duration, pairs, size, word_pairs
@@ -45,9 +45,9 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     from kit.core.paths import find_paths
     from kit.host.remote_cache import use_peers
 
-    if (given["scenario"] or "").startswith("suite:"):
+    if kind := find_kind(given["scenario"] or ""):
         every = {**given, "quiet": quiet, "wait": wait, "wait_idle": wait_idle, "store_url": store_url}
-        return compare_suite(context, every)
+        return kind.compare(context, every)
     check_fleet_options(given)
     use_peers(given["cache_from"])
     outputs = wanted_files(given)

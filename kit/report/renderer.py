@@ -1,9 +1,13 @@
-"""Renderers: a line for each output, for command line, web and pytest. A new one is a file here and a line below."""
+"""Renderers: a line for each output, for command line, web and pytest. A new one is a file here and a line below.
+
+Extras add theirs, of subjects of their own too: ``kit.extensions``."""
 
 from __future__ import annotations
 
 import pkgutil
 from dataclasses import dataclass
+
+from kit.extensions import EXTRAS
 
 #: Subjects of renderers, each with the arguments of its renderers.
 SESSION = "session"  # Session, Analysis
@@ -13,14 +17,14 @@ BETWEEN = "two sessions"  # Session, Session, SessionDiff
 HISTORY = "history"  # Subject, sequence of ChangeHistory
 NIGHT = "night"  # Night
 FLEET = "fleet"  # FleetAnswer
-MATRIX = "matrix"  # Matrix
 
 
 @dataclass(frozen=True)
 class Renderer:
-    """One output. ``of``: its subject. ``maker``: the function that makes the text, imported on use. ``what``: its
-    description in help. ``suffix``: of its files, '' for terminal output. ``mime``: its type in a browser; a session's
-    renderer with a type is also offered as a file beside the answer."""
+    """One output. ``of``: its subject. ``maker``: the function that makes the text, imported on use, relative to
+    kit.report; of an extra in full. ``what``: its description in help. ``suffix``: of its files, '' for terminal
+    output. ``mime``: its type in a browser; a session's renderer with a type is also offered as a file beside the
+    answer."""
 
     name: str
     of: str
@@ -36,11 +40,12 @@ class Renderer:
 
     def render(self, *given: object) -> str:
         """Return the text. ``given``: the arguments listed at its subject."""
-        text: str = pkgutil.resolve_name(f"kit.report.{self.maker}")(*given)
+        maker = self.maker if self.maker.startswith("kit.") else f"kit.report.{self.maker}"
+        text: str = pkgutil.resolve_name(maker)(*given)
         return text
 
 
-#: The default of each subject first.
+#: The core's. The default of each subject first.
 RENDERERS = (
     Renderer("answer", SESSION, "text.answer:render_answer", "the answer, and what supports it"),
     Renderer("full", SESSION, "text.table:render_text", "every phase, ladder, note and fact"),
@@ -83,16 +88,12 @@ RENDERERS = (
     Renderer("markdown", FLEET, "fleet.cost:render_fleet_cost_markdown", "a table as Markdown", "md"),
     Renderer("json", FLEET, "fleet.cost:render_fleet_cost_json", "arms, classes and machines as JSON", "json"),
     Renderer("csv", FLEET, "fleet.cost:render_fleet_cost_csv", "a line for each arm, class and machine", "csv"),
-    Renderer("table", MATRIX, "matrix.text:render_matrix", "tables, the answer first"),
-    Renderer("markdown", MATRIX, "matrix.text:render_matrix_markdown", "a table as Markdown", "md"),
-    Renderer("json", MATRIX, "matrix.data:render_matrix_json", "cells and means as JSON", "json"),
-    Renderer("csv", MATRIX, "matrix.data:render_matrix_csv", "a line for each cell and mean", "csv"),
-    Renderer("html", MATRIX, "matrix.page:render_matrix_html", "a page that needs no network", "html"),
 )  # fmt: skip
 
 
 def renderers(of: str) -> tuple[Renderer, ...]:
-    return tuple(item for item in RENDERERS if item.of == of)
+    added = [extra.load(extra.renderers[of]) for extra in EXTRAS if of in extra.renderers]
+    return (*(item for item in RENDERERS if item.of == of), *(item for items in added for item in items))
 
 
 def names(of: str) -> list[str]:

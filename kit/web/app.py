@@ -29,8 +29,8 @@ from kit.store import SessionFilter, Store
 from kit.store.series import find_tracks, newest_request
 from kit.store.store import COUNTED
 from kit.web.fleet import CHOICES, show_fleet, show_fleet_cost
-from kit.web.matrix import ASKED, show_matrix
 from kit.web.served import is_static, served_page
+from kit.web.store_page import StorePage, store_pages
 from kit.web.token_auth import TokenAuth
 
 if TYPE_CHECKING:
@@ -114,10 +114,10 @@ class SessionCache:
         with self._lock:
             return show_fleet_cost(self._store, chosen)
 
-    def matrix(self, chosen: Mapping[str, str]) -> str:
-        """Return the page of the matrix. Raises UsageError."""
+    def page(self, page: StorePage, chosen: Mapping[str, str]) -> str:
+        """Return an extra's page. Raises UsageError."""
         with self._lock:
-            return show_matrix(self._store, chosen)
+            return page.show(self._store, chosen)
 
 
 def make_app(store: Store, token: str, status_cache: StatusCache | None = None) -> Flask:
@@ -140,7 +140,8 @@ def make_app(store: Store, token: str, status_cache: StatusCache | None = None) 
     page(f"/session/<name>.<any({', '.join(_FORMS)}):form>", _file)
     page("/compare", _compare)
     page("/history", _history)
-    page("/matrix", lambda library, request: library.matrix(_chosen(request, *ASKED)))
+    for added in store_pages():
+        page(added.path, partial(_added, added))
     page("/machines", lambda library, request: library.fleet(_chosen(request, *CHOICES)))
 
     @app.errorhandler(KitError)
@@ -217,7 +218,7 @@ def _list(library: SessionCache, request: Request, fleet: bool) -> str:
     return served_page(
         "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,
         count=count, more=count == COUNTED, store=library.name, fleet=fleet,
-        members=library.has_members,
+        members=library.has_members, pages=store_pages(),
     )  # fmt: skip
 
 
@@ -246,6 +247,10 @@ def _file(library: SessionCache, request: Request, name: str, form: str) -> Resp
     session, analysis = library.get(name)
     renderer = _FORMS[form]
     return Response(render(renderer.name, session, analysis), content_type=f"{renderer.mime}; charset=utf-8")
+
+
+def _added(page: StorePage, library: SessionCache, request: Request) -> str:
+    return library.page(page, _chosen(request, *page.choices))
 
 
 def _compare(library: SessionCache, request: Request) -> str:

@@ -8,12 +8,11 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from posixpath import dirname, relpath
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from kit import __version__
 from kit.analysis.runs.compare import is_control
@@ -22,10 +21,10 @@ from kit.host.command import process_pool
 from kit.model.fact import WORKER
 from kit.model.session import DONE, RUNNING, Session
 from kit.store import SessionFilter, Store
-from kit.store.matrix import MatrixQuestion, find_matrix
 from kit.web.app import FILE_FORM, PAGE, make_app
 from kit.web.served import STATIC
 from kit.web.site_directory import SiteList, begin_site, close_site, is_kept, open_site, put_file
+from kit.web.store_page import address_of, slug, store_pages
 
 _LINK = re.compile(r'href="([^"]*)"')
 _INDEX, _MACHINES = "index.html", "/machines"
@@ -77,7 +76,7 @@ def _digests(heads: Sequence[Session], counts: Mapping[str, int], files: Mapping
     session has a link to the page of all machines."""
     found: dict[str, str] = {}
     for head in heads:
-        linked = WORKER.text(head.facts) and files.get(_address(_MACHINES, scenario=head.title))
+        linked = WORKER.text(head.facts) and files.get(address_of(_MACHINES, scenario=head.title))
         parts = __version__, head.status, counts.get(head.id, 0), head.not_run, sorted(head.facts.items()), linked
         digest = hashlib.sha256(repr(parts).encode()).hexdigest()
         found |= dict.fromkeys((file for _, file in _sessions([head])), digest)
@@ -90,11 +89,12 @@ def find_pages(store: Store, heads: Sequence[Session]) -> dict[str, str]:
     files = {"/": _INDEX}
     for number in range(2, -(-store.count(SessionFilter()) // PAGE) + 1):
         files[f"/?page={number}"] = f"page-{number}.html"
-    files |= dict(_matrices(store))
+    for page in store_pages():
+        files |= dict(page.files(store))
     for title in dict.fromkeys(head.title for head in heads if head.status == DONE and WORKER.text(head.facts)):
-        files[_address(_MACHINES, scenario=title)] = f"{_MACHINES[1:]}/{_slug(title)}.html"
+        files[address_of(_MACHINES, scenario=title)] = f"{_MACHINES[1:]}/{slug(title)}.html"
     for title, arm in dict.fromkeys((head.title, arm) for head in heads for arm in _compared(head)):
-        files[_address("/history", scenario=title, arm=arm)] = f"history/{_slug(f'{title} {arm}')}.html"
+        files[address_of("/history", scenario=title, arm=arm)] = f"history/{slug(f'{title} {arm}')}.html"
     return files | dict(_sessions(heads))
 
 
@@ -103,36 +103,10 @@ def _compared(head: Session) -> Iterator[str]:
     yield from (arm for arm, _ in head.baselines if arm not in missing and not is_control(arm))
 
 
-def _matrices(store: Store) -> Iterator[tuple[str, str]]:
-    """Yield the pages of the classes of machines that have compared arms."""
-    try:
-        found = find_matrix(store, MatrixQuestion())
-    except UsageError:
-        return
-    yield "/matrix", "matrix.html"
-    yield _address("/matrix", **{"class": found.machine_class}), f"matrix-{_slug(found.machine_class)}.html"
-    for name in found.classes:
-        with suppress(UsageError):
-            find_matrix(store, MatrixQuestion(machine_class=name))
-            yield _address("/matrix", **{"class": name}), f"matrix-{_slug(name)}.html"
-
-
 def _sessions(heads: Sequence[Session]) -> Iterator[tuple[str, str]]:
     for head in heads:
         for suffix, ending in (("", ".html"), (f".{FILE_FORM}",) * 2):
             yield f"/session/{head.id}{suffix}", f"session/{head.id}{ending}"
-
-
-def _slug(text: str) -> str:
-    """Return a file's name: words that people know, and a digest that no other text has."""
-    words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60]
-    return f"{words or 'x'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def _address(path: str, **query: str) -> str:
-    """Return an address as links have it: empty values left out, names in order."""
-    given = sorted((name, value) for name, value in query.items() if value)
-    return f"{path}?{urlencode(given)}" if given else path
 
 
 def _write(
@@ -171,7 +145,7 @@ def _linked(files: Mapping[str, str], url: str, match: re.Match[str]) -> str:
     if path == _MACHINES and not query:  # of no scenario: the first that machines of a fleet have measured
         file = next((name for name in files.values() if name.startswith(f"{_MACHINES[1:]}/")), _INDEX)
     else:
-        file = files.get(_address(path, **query), _INDEX)
+        file = files.get(address_of(path, **query), _INDEX)
     return f'href="{quote(relpath(file, dirname(files[url]) or "."))}"'
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats.estimate import exp
 from kit.analysis.stats.estimators import Centre, Covariate, Floats
 from kit.model.metric import OWN, SPEED, described
 
@@ -118,7 +119,7 @@ class Paired:
         """Return the ratio by the mean of all rounds, if the typical ratio leaves some out."""
         if self.one.size < estimators.ROBUST_FROM:
             return None
-        return estimators.exp(float(self.logs.mean() - (0.0 if self._moved is None else self._moved.mean())))
+        return exp(float(self.logs.mean() - (0.0 if self._moved is None else self._moved.mean())))
 
     @property
     def _moved(self) -> Floats | None:

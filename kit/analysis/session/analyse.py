@@ -183,7 +183,7 @@ def rank_so_far(session: Session) -> tuple[Ranking, ...]:
     """Return the rankings of a running session. Other statistics are left out, since the next run waits."""
     return rank(
         Runs(session.samples), session.arms, margin=session.request.margin, rounds=looks(session),
-        default_reference=DEFAULT_REFERENCE.text(session.facts), baselines=session.baselines,
+        default_reference=DEFAULT_REFERENCE.text(session.facts), baselines=session.baselines, with_best=False,
     )  # fmt: skip
 
 

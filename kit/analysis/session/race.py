@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.analysis.runs.compare import NOT_DETECTED, is_control
+from kit.analysis.runs.compare import is_control
 from kit.analysis.session.ranking import Ranking
+from kit.analysis.stats.estimate import NOT_SIGNIFICANT
 
 
 def racing(rankings: Sequence[Ranking], baselines: Sequence[tuple[str, str]]) -> frozenset[str]:
@@ -21,7 +22,7 @@ def racing(rankings: Sequence[Ranking], baselines: Sequence[tuple[str, str]]) ->
             continue
         arms |= {ranking.reference, *(row.arm for row in ranking.undecided)}
         for cost in ranking.costs:
-            is_open = cost.verdict_all == NOT_DETECTED and not cost.equivalent(ranking.margin)
+            is_open = cost.verdict_all == NOT_SIGNIFICANT and not cost.equivalent(ranking.margin)
             if cost.arm == ranking.reference and is_open:
                 arms.add(cost.baseline)
         if any(row.against and row.against.visible > 1 + ranking.margin for row in ranking.undecided):

@@ -29,6 +29,7 @@ from kit.analysis.runs.paired import find_adjusting, pair_up
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.session.difference import Difference, PairSet
 from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER, Verdict
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN, known_arm
 from kit.model.default_driver import common_drivers
@@ -39,9 +40,6 @@ from kit.model.variant import of_first_variant
 #: The ranking's default metric: time until the data is safe.
 DURABLE, REAL = "durable", "real"
 MORE_IS_BETTER = "more"
-#: Verdicts of a row against the reference; '' if one round or none contains both. ``slower`` is worse and ``faster``
-#: better in any metric.
-REFERENCE, SLOWER, FASTER, EQUIVALENT, INCONCLUSIVE = "reference", "slower", "faster", "equivalent", "inconclusive"
 #: The common choices; the first one that ran is the reference if the session names none.
 _COMMON = tuple(f"layer:{words}" for words in common_drivers())
 
@@ -56,8 +54,8 @@ class RankRow:
     better; ``group``: letters, and arms that share one are not significantly different (Piepho 2004). An arm that is no
     pick (``bare``) has neither: 0 and ''.
 
-    ``verdict``: one of the constants above. An arm may differ significantly and yet by less than the margin: it is
-    ``equivalent``, since that answers whether the difference matters.
+    ``verdict``: '' if one round or none contains both. An arm may differ significantly and yet by less than the margin:
+    it is ``equivalent``, since that answers whether the difference matters.
     """
 
     arm: str
@@ -69,7 +67,7 @@ class RankRow:
     rank_high: int
     group: str
     n: int
-    verdict: str = ""
+    verdict: Verdict = ""
 
 
 @dataclass(frozen=True)
@@ -143,13 +141,15 @@ def rank(
     rounds: int = 0,
     default_reference: str = "",
     baselines: Sequence[tuple[str, str]] = (),
+    with_best: bool = True,
 ) -> tuple[Ranking, ...]:
     """Return one ranking for each point that contains two arms or more, over the whole run. ``metric``: ``whole`` where
     it was measured, else ``real``. ``margin``: differences below it are equivalent, 0.03 for 3 %. ``rounds``: as
     kit.analysis.session.stopping.looks returns them. ``default_reference``: the reference if none is named, provided
-    that it ran. ``baselines``: of the session, the control's too. Raises UsageError for a metric or a reference that is
-    missing."""
-    asked = _Asked(arms, metric, reference, margin, rounds, default_reference, tuple(baselines))
+    that it ran. ``baselines``: of the session, the control's too. ``with_best``: compare each pick with the best, too,
+    which takes half the time; the next run waits where a session looks at its answer. Raises UsageError for a metric or
+    a reference that is missing."""
+    asked = _Asked(arms, metric, reference, margin, rounds, default_reference, tuple(baselines), with_best)
     made = (_rank(runs, point, asked) for point in runs.points)
     found = [ranking for ranking in made if ranking]
     if not found and (metric or reference):
@@ -168,6 +168,7 @@ class _Asked:
     rounds: int
     default_reference: str
     baselines: tuple[tuple[str, str], ...]
+    with_best: bool
 
 
 def rank_by(
@@ -177,7 +178,7 @@ def rank_by(
     key = ranking.reference, ranking.point
     if not measured(runs, [key], runs.phases([key])[-1], metric):
         return None
-    asked = _Asked(arms, metric, ranking.reference, ranking.margin, ranking.rounds, "", tuple(baselines))
+    asked = _Asked(arms, metric, ranking.reference, ranking.margin, ranking.rounds, "", tuple(baselines), True)
     return _rank(runs, ranking.point, asked)
 
 
@@ -227,7 +228,7 @@ def _rank(runs: Runs, point: str, asked: _Asked) -> Ranking | None:
         tuple(across[other, first] for other in others if (other, first) in across),
         tuple(found[pair] for pair in wanted if pair in found), adjusting.name if adjusting else "",
         tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}), margin, rounds,
-        tuple(pair for pick in picks for pair in _outdone(pick, picks, pairs, better)), runs.unpaired, runs.labelled,
+        tuple(pair for pick in picks if asked.with_best for pair in _outdone(pick, picks, pairs, better)), runs.unpaired, runs.labelled,
         () if runs.labelled else tuple(_costs(compared, rows)),
     )  # fmt: skip
 
@@ -334,7 +335,7 @@ def _rows(
     return tuple(rows)
 
 
-def _verdict(against: Difference | None, better: str, margin: float) -> str:
+def _verdict(against: Difference | None, better: str, margin: float) -> Verdict:
     if against is None:
         return REFERENCE
     if against.low_all is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: A line of a page that stands for a generated part.
 MARK = re.compile(r"^<!-- generate: ([a-z-]+) -->$", re.MULTILINE)
 #: A link to a file of the repository that is no page.
-_OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?:examples|images|scenarios|[A-Z]+\.md)[^)]*)\)")
+_OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?:benchmarks|examples|images|scenarios|[A-Z]+\.md)[^)]*)\)")
 
 
 def complete_page(markdown: str, root: LazyGroup) -> str:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from kit.analysis.history.tracked import smaller_is_better
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.stats.estimate import Interval
 from kit.model.fact import built_commit
 from kit.model.metric import METRICS
 from kit.model.session import Session

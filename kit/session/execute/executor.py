@@ -17,7 +17,7 @@ from kit.filesystem import BackingOptions
 from kit.filesystem.backing import DEFAULT_SIZE
 from kit.host.cgroup.cgroup import Cgroup
 from kit.model.arm import Arm
-from kit.model.estimate import after_pilot
+from kit.model.duration import after_pilot
 from kit.model.event import EventSink, FactsKnown, SampleTaken
 from kit.model.fact import COMPILER, LOAD, STOPPED, Fact
 from kit.model.plan import Plan

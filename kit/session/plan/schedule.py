@@ -172,7 +172,7 @@ class Schedule:
         rounds = len({sample.round for sample in earlier if sample.kind == "measured"})
         return rank(
             Runs(earlier), arms, margin=self._plan.margin, rounds=rounds, default_reference=self._default_reference,
-            baselines=self._plan.baselines,
+            baselines=self._plan.baselines, with_best=False,
         )  # fmt: skip
 
     def _until_decided(self, number: int, earlier: Sequence[Sample]) -> tuple[frozenset[str], str]:
