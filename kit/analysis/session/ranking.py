@@ -228,8 +228,8 @@ def _rank(runs: Runs, point: str, asked: _Asked) -> Ranking | None:
         tuple(across[other, first] for other in others if (other, first) in across),
         tuple(found[pair] for pair in wanted if pair in found), adjusting.name if adjusting else "",
         tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}), margin, rounds,
-        tuple(pair for pick in picks if asked.with_best for pair in _outdone(pick, picks, pairs, better)), runs.unpaired, runs.labelled,
-        () if runs.labelled else tuple(_costs(compared, rows)),
+        tuple(pair for pick in picks if asked.with_best for pair in _outdone(pick, picks, pairs, better)),
+        runs.unpaired, runs.labelled, () if runs.labelled else tuple(_costs(compared, rows)),
     )  # fmt: skip
 
 
