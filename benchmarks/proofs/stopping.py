@@ -11,7 +11,7 @@ decided, or with ``--most`` rounds, which stand for its budget. Printed for each
   same; an arm that is equivalent though it differs by more than the margin;
 - of the statements "equivalent", how many are true; how many of the picks had a verdict;
 - how often individual intervals hold at the end, and how often all of a session do at once;
-- rounds (mean and median), sessions decided, and half the width of the simultaneous interval (arms below 20 %).
+- rounds (mean and median) and runs, sessions decided, and half the width of the simultaneous interval (arms below 20 %).
 
 ``--looks`` prints the error of simultaneous intervals over all looks to this number of rounds: without widening, and
 with that of kit.analysis.stats.sequential, for one comparison and for six. The last line says whether all is within
@@ -123,7 +123,8 @@ TRUTHS: Mapping[str, Truth] = {"all the same, 1 %": SAME, "all +3.1 %, 1 %": BEY
 @dataclass(frozen=True)
 class Tally:
     """Of one session: wrong statements of either kind, statements of equivalence and how many of them are true, picks
-    that have a verdict, intervals that hold at the end, rounds, whether it was decided, and half a width (log)."""
+    that have a verdict, intervals that hold at the end, rounds and runs, whether it was decided, and half a width (log).
+    """
 
     significant: bool
     equivalent: bool
@@ -133,6 +134,7 @@ class Tally:
     alone: float
     together: bool
     rounds: int
+    runs: int
     decided: bool
     half: float
 
@@ -153,10 +155,10 @@ def simulate(plan: Plan, world: str, most: int, seed: int) -> Tally:
     found = rank(
         Runs(samples), list(truth), margin=plan.margin, rounds=rounds, baselines=plan.baselines, with_best=False
     )
-    return judge(found[0], truth)
+    return judge(found[0], truth, len(samples))
 
 
-def judge(found: Ranking, penalties: Truth) -> Tally:
+def judge(found: Ranking, penalties: Truth, runs: int) -> Tally:
     rows = [(row, row.against, penalties[row.arm]) for row in found.rows if row.against]
     picks = [(row, against, truth) for row, against, truth in rows if row.pick]
     significant = any(against.significant and (against.ratio - 1) * (truth - 1) <= 0 for _, against, truth in rows)
@@ -168,14 +170,14 @@ def judge(found: Ranking, penalties: Truth) -> Tally:
     half = [np.log((against.high_all or 1) / (against.low_all or 1)) / 2 for _, against, truth in picks if truth < 1.2]
     return Tally(
         significant, true < len(equal), len(equal), true, float(np.mean(verdicts)), float(np.mean(alone)), together,
-        found.rounds, found.decided, float(np.mean(half)),
+        found.rounds, runs, found.decided, float(np.mean(half)),
     )  # fmt: skip
 
 
 HEAD = (
     f"{'':28} {'wrong statement':>27} {'equivalent':>10} {'picks with':>10} {'intervals hold':>14} {'rounds':>11} "
-    f"{'':>7} {'half':>5}\n{'':28} {'significant':>11} {'equivalent':>10} {'any':>4} {'are true':>10} "
-    f"{'a verdict':>10} {'alone':>6} {'at once':>7} {'mean':>5} {'50 %':>5} {'decided':>7} {'width':>5}"
+    f"{'runs':>5} {'':>7} {'half':>5}\n{'':28} {'significant':>11} {'equivalent':>10} {'any':>4} {'are true':>10} "
+    f"{'a verdict':>10} {'alone':>6} {'at once':>7} {'mean':>5} {'50 %':>5} {'mean':>5} {'decided':>7} {'width':>5}"
 )
 
 
@@ -193,7 +195,7 @@ def report(name: str, tallies: Sequence[Tally]) -> bool:
     print(
         f"{name:28} {mean('significant'):11.1%} {mean('equivalent'):10.1%} {any_:4.0%} {true} {mean('verdicts'):10.1%} "
         f"{mean('alone'):6.1%} {mean('together'):7.1%} {mean('rounds'):5.1f} "
-        f"{np.median([item.rounds for item in tallies]):5.0f} {mean('decided'):7.0%} {mean('half'):5.1%}"
+        f"{np.median([item.rounds for item in tallies]):5.0f} {mean('runs'):5.1f} {mean('decided'):7.0%} {mean('half'):5.1%}"
         f"{'' if good else '  <--'}",
         flush=True,
     )
