@@ -11,7 +11,8 @@ decided, or with ``--most`` rounds, which stand for its budget. Printed for each
   same; an arm that is equivalent though it differs by more than the margin;
 - of the statements "equivalent", how many are true; how many of the picks had a verdict;
 - how often individual intervals hold at the end, and how often all of a session do at once;
-- rounds (mean and median) and runs, sessions decided, and half the width of the simultaneous interval (arms below 20 %).
+- rounds (mean and median) and runs, sessions decided, and half the width of the simultaneous interval (arms below
+  20 %).
 
 ``--looks`` prints the error of simultaneous intervals over all looks to this number of rounds: without widening, and
 with that of kit.analysis.stats.sequential, for one comparison and for six. The last line says whether all is within
@@ -123,7 +124,7 @@ TRUTHS: Mapping[str, Truth] = {"all the same, 1 %": SAME, "all +3.1 %, 1 %": BEY
 @dataclass(frozen=True)
 class Tally:
     """Of one session: wrong statements of either kind, statements of equivalence and how many of them are true, picks
-    that have a verdict, intervals that hold at the end, rounds and runs, whether it was decided, and half a width (log).
+    that have a verdict, intervals that hold at the end, rounds and runs, whether it was decided, half a width (log).
     """
 
     significant: bool
@@ -195,8 +196,8 @@ def report(name: str, tallies: Sequence[Tally]) -> bool:
     print(
         f"{name:28} {mean('significant'):11.1%} {mean('equivalent'):10.1%} {any_:4.0%} {true} {mean('verdicts'):10.1%} "
         f"{mean('alone'):6.1%} {mean('together'):7.1%} {mean('rounds'):5.1f} "
-        f"{np.median([item.rounds for item in tallies]):5.0f} {mean('runs'):5.1f} {mean('decided'):7.0%} {mean('half'):5.1%}"
-        f"{'' if good else '  <--'}",
+        f"{np.median([item.rounds for item in tallies]):5.0f} {mean('runs'):5.1f} {mean('decided'):7.0%} "
+        f"{mean('half'):5.1%}{'' if good else '  <--'}",
         flush=True,
     )
     return bool(good)
