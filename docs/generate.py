@@ -32,7 +32,7 @@ SHOWN = {
 MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "docs/reference/machine.md": re.compile(
     r"(?<=^<!-- machines -->\n).*?(?=^<!-- end -->)", re.M | re.S)}  # fmt: skip
 #: Which releases the tests have passed with, and the page that says so.
-RELEASES, RELEASED = "docs/how-to/publish-results.md", re.compile(
+RELEASES, RELEASED = "tests/releases/RELEASES.md", re.compile(
     r"(?<=^<!-- releases -->\n).*?(?=^<!-- end -->)", re.M | re.S)  # fmt: skip
 #: The page of what tests promise, and its tables.
 PROMISES, PROMISED = "docs/explanation/promises.md", re.compile(

@@ -44,6 +44,7 @@ from kit.analysis.stats.estimate import MORE, NOT_SIGNIFICANT
 from kit.analysis.stats.estimators import CONFIDENCE
 from kit.model.arm import Arm, parse_arms
 from kit.model.default import AUTO_ROUNDS
+from kit.model.options import SessionOptions
 from kit.model.plan import Plan, make_plan
 from kit.model.sample import IMPORTED, RUN_ORDER, UNPAIRED, Phase, Sample
 
@@ -200,8 +201,8 @@ def report_unpaired(executor: ProcessPoolExecutor, count: int) -> bool:
 
 def _plan(arms: tuple[Arm, ...], rounds: str) -> Plan:
     if rounds == "auto":
-        return make_plan(arms, AUTO_ROUNDS, 1, "cold", control=True)
-    return make_plan(arms, int(rounds), 1, "cold", control=True)
+        return make_plan(arms, SessionOptions(rounds=AUTO_ROUNDS, seed=1, cache="cold", control=True))
+    return make_plan(arms, SessionOptions(rounds=int(rounds), seed=1, cache="cold", control=True))
 
 
 def main() -> None:
@@ -223,7 +224,9 @@ def main() -> None:
     arms = parse_arms(",".join(names))
     plans = {f"{n} rounds": _plan(arms, n) for n in arguments.rounds.split(",") if n}
     wanted = [float(p) for p in arguments.precisions.split(",") if p]
-    plans |= {f"until ±{p:.0%}": make_plan(arms, 1, 1, "cold", precision=p) for p in wanted}
+    plans |= {
+        f"until ±{p:.0%}": make_plan(arms, SessionOptions(rounds=1, seed=1, cache="cold", precision=p)) for p in wanted
+    }
     print(f"{count} sessions each; noise of {series.size} recorded runs, standard deviation {series.std():.2%}")
     print(HEAD)
     good = True

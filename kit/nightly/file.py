@@ -11,14 +11,13 @@ from kit.analysis.history.night import Task
 from kit.analysis.history.regression import LIMIT, RULES
 from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import UsageError
-from kit.core.quantity import cpu_list, duration, table_pairs
+from kit.core.quantity import duration, table_pairs
 from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
 from kit.model.arm import arm_names, arms_of
-from kit.model.default import AUTO, CACHES, DEFAULT_ENGINE
+from kit.model.default import DEFAULT_ENGINE
 from kit.model.drivers import SESSION_ENGINES, is_session_engine
-from kit.model.options import OPTIONS, read_quantities
-from kit.model.plan import slice_of
+from kit.model.options import OPTIONS, read_options
 from kit.model.session import Request
 from kit.model.variant import in_variants
 from kit.nightly.job import DEFAULT_OUTPUT, Job
@@ -58,8 +57,8 @@ _KEYS = {
     "on": str,
 }
 _TaskTable: Any = TypedDict("_TaskTable", _KEYS, total=False)  # type: ignore[misc]
-#: Defaults of quantities that every task has. A night that hangs would block the machine forever.
-_ALWAYS = {"size": "20G", "timeout": "2h"}
+#: Defaults that every task has.
+_ALWAYS = {name: option.night for name, option in OPTIONS.items() if option.night}
 _DESTINATION = re.compile(r"env:\w+|file:[^\n]+|[A-Za-z][\w.+-]*://\S+", re.ASCII)
 
 
@@ -74,7 +73,7 @@ def known_keys() -> dict[str, tuple[str, ...]]:
 
 def usual_request() -> Request:
     """Return what a task without keys requests."""
-    return Request(**read_quantities(_ALWAYS, ""))
+    return Request(**read_options(_ALWAYS, ""))
 
 
 def parse_nightly(text: str, source: str, name: str) -> Job:
@@ -138,8 +137,10 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
             f"{where}: give either scenario or command, or commands",
             'give one of them, for example scenario = "kernel:short"',
         )
-    if given.get("cache", "warm") not in CACHES:
-        raise UsageError(f"{where}: unknown cache = '{given['cache']}'", f"use one of: {', '.join(CACHES)}")
+    for option in OPTIONS.values():
+        if option.choices and given.get(option.name, option.default) not in option.choices:
+            known = ", ".join(filter(None, option.choices))
+            raise UsageError(f"{where}: unknown {option.name} = '{given[option.name]}'", f"use one of: {known}")
     if given.get("on", LIMIT) not in RULES:
         raise UsageError(f"{where}: unknown on = '{given['on']}'", f"use one of: {', '.join(RULES)}")
     if given.get("rounds", 1) < 1:
@@ -150,22 +151,19 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
     try:
         listed = given.get("arms", ())
         names = arm_names(",".join(listed), given.get("filesystems", ())) if listed else ()
-        quantities = read_quantities({**_ALWAYS, **given}, "")
-        several = (quantities.get("commands", ()), quantities.get("revisions", ()))
+        options = read_options({**_ALWAYS, **given}, "")
+        several = (options.get("commands", ()), options.get("revisions", ()))
         arms = tuple(map(str, in_variants(arms_of(names, engine), *several))) if names else ()
-        slice_of(given.get("interleave", AUTO))
-        if given.get("cpuset"):
-            cpu_list(given["cpuset"])
         thresholds = tuple(parse_threshold(text, engine) for text in given.get("thresholds", ()))
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.hint) from None
-    plain = {key: given[key] for key in (*_PLAIN, *OPTIONS) if key in given and key not in quantities}
+    plain = {key: given[key] for key in _PLAIN if key in given}
     request = Request(
         arms=names,
         params=table_pairs(given.get("params", {}), f"{where}: params"),
         load_params=table_pairs(given.get("load_params", {}), f"{where}: load_params"),
         **plain,
-        **quantities,
+        **options,
     )
     strange = [item for item in thresholds if arms and item.arm not in arms]
     if strange:

@@ -150,7 +150,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[di
     project = make_repository(directory / "project")
     (project / "Makefile").write_text("hello: hello.c\n\t$(CC) -o $@ $<\nclean:\n\trm -f hello\n")
     (project / "hello.c").write_text("int main(void) { return 0; }\n")
-    (directory / "app.toml").write_text(next(text for text in blocks(ROOT / "docs/how-to/own-scenario.md", "toml")))
+    (directory / "app.toml").write_text(next(text for text in blocks(ROOT / "docs/how-to/measure-my-build.md", "toml")))
     # What a dry run looks for: it is there before the command, or made by one that is not run.
     for name in ("poky", "linux/arch/x86/boot", "downloads", "bitbake-builds/poky-wrynose/layers"):
         (directory / name).mkdir(parents=True)

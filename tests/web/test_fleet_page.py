@@ -23,6 +23,7 @@ from kit.fleet.client.client import fleet_at
 from kit.fleet.client.status_cache import StatusCache
 from kit.fleet.share import Share
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.session import RUNNING, Request, Session
 from kit.store import open_store
@@ -36,7 +37,7 @@ pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 def session() -> Session:
     arms = ("bare", "layer:overlay2")
     request = Request(command=("true",), arms=arms, rounds=30)
-    plan = make_plan(parse_arms(",".join(arms)), 30, 1, control=False)
+    plan = make_plan(parse_arms(",".join(arms)), SessionOptions(rounds=30, seed=1, control=False))
     return Session("20260101-000000-aaaa", 1e9, "0", "true", RUNNING, request, arms, plan.baselines, 1, plan=plan)
 
 

@@ -56,14 +56,26 @@ def metrics() -> str:
 
 
 def programs_read() -> str:
-    """The programs whose output is read, with their versions."""
+    """The programs whose output is read: how they write it, what is read, and with which versions that was tried."""
     from kit.parsers import PARSERS
     from kit.parsers.runs import READERS
     from kit.parsers.tried import tried
 
     makers = (*READERS.values(), "kit.parsers.runs.forms:FORMS", *PARSERS.values())
-    rows = [(of.program, ", ".join(of.versions), ", ".join(of.forms), of.refused) for of in tried(makers)]
-    return table(("program", "it wrote what tests read", "tests have its form", "refused by name"), rows)
+    rows = [
+        (of.program, f"`{of.command}`" if of.command else "", of.figures, ", ".join(of.versions), ", ".join(of.forms),
+         of.refused)
+        for of in tried(makers)
+    ]  # fmt: skip
+    heads = (
+        "program",
+        "command",
+        "read of each run",
+        "wrote what tests read",
+        "tests have its form",
+        "refused by name",
+    )
+    return table(heads, rows)
 
 
 def arms() -> str:

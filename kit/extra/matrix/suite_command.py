@@ -18,7 +18,7 @@ from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import NOT_RUN, worst
 from kit.core.quantity import duration, pairs
 from kit.extra.matrix.renderers import MATRIX
-from kit.model.options import read_quantities
+from kit.model.options import read_options
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.session import DONE
 from kit.model.settings import SHARED_OPTIONS
@@ -109,12 +109,12 @@ def _fields(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     from kit.model.arm import arm_names
 
     named = {name: given[name] for name in names}
-    quantities = read_quantities(named, "--")
+    options = read_options(named, "--")
     if "arms" in named:
         named["arms"] = arm_names(named["arms"])
     if named.get("kernel"):
         named["guest"] = given["guest"] or "auto"
-    return {**named, **quantities}
+    return {**named, **options}
 
 
 def _run(job: Job, given: Mapping[str, Any], asked: set[str]) -> int:

@@ -11,7 +11,14 @@ from kit.parsers.runs.json_document import check_version
 from kit.parsers.runs.timed_run import TimedRun, exit_error
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("BenchExec", ("3.35",), ("1.x of 2015", "2.3", "3.0"), "from 4 on"), Tried("runexec", ("3.35",)))
+#: Both add up user and system time, so that neither is read.
+_FIGURES = "time, memory of the control group, failure"
+TRIED = (
+    Tried(
+        "BenchExec", ("3.35",), ("1.x of 2015", "2.3", "3.0"), "from 4 on", "benchexec …: results/*.xml.bz2", _FIGURES
+    ),
+    Tried("runexec", ("3.35",), command="runexec … > run.txt", figures=_FIGURES),
+)
 #: What runexec prints, in its order; doc/run-results.md of BenchExec defines it. CPU time is user and system in one.
 _KEYS = ("starttime", "terminationreason", "exitcode", "returnvalue", "exitsignal", "walltime", "cputime", "memory")
 _PRINTED = re.compile(rf"^(?P<key>{'|'.join(_KEYS)})=(?P<value>[^\n]{{0,200}}?)\r?$", re.MULTILINE)

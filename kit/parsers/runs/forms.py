@@ -8,11 +8,23 @@ from dataclasses import dataclass
 from kit.core.errors import UsageError
 from kit.parsers.tried import Tried
 
+_SHELLS = (
+    ("bash", "5.2"), ("dash", "0.5.12"), ("BusyBox", "1.35"), ("zsh", "5.9"), ("fish", "3.6"), ("tcsh", "6.24"),
+    ("mksh", "59c"), ("ksh", "93u+m 1.0"), ("toybox", "0.8.9"),
+)  # fmt: skip
+_TIMED = "( time make ) 2> bare.txt"
+_FIGURES = "real, user, sys; a failure as far as the line before or after says so"
 TRIED = (
-    Tried("GNU time", ("1.9",)), Tried("bash", ("5.2",)), Tried("dash", ("0.5.12",)), Tried("BusyBox", ("1.35",)),
-    Tried("zsh", ("5.9",)), Tried("fish", ("3.6",)), Tried("tcsh", ("6.24",)), Tried("mksh", ("59c",)),
-    Tried("ksh", ("93u+m 1.0",)), Tried("toybox", ("0.8.9",)), Tried("time of BSD and macOS", forms=("their manuals",)),
-    Tried("perf stat", ("6.1",), refused="-j, -x, -I"),
+    Tried(
+        "GNU time", ("1.9",), command="/usr/bin/time -v -o bare.txt make",
+        figures="real, user, sys, memory, faults, and how it failed; of -v also switches",
+    ),
+    *(Tried(shell, (version,), command=_TIMED, figures=_FIGURES) for shell, version in _SHELLS),
+    Tried("time of BSD and macOS", forms=("their manuals",), command=_TIMED, figures=_FIGURES),
+    Tried(
+        "perf stat", ("6.1",), refused="-j, -x, -I", command="perf stat -r 5 --table -o bare.txt make",
+        figures="elapsed time of each run; without --table perf prints their mean alone, which is one run",
+    ),
 )  # fmt: skip
 # Every repetition is bounded, and none may begin inside a number. So time is proportional to the text, and no number is
 # read in part.

@@ -10,7 +10,12 @@ from kit.parsers.runs.json_document import Version, read_document
 from kit.parsers.runs.timed_run import TimedRun
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("Google Benchmark", forms=("1.9",), refused="forms other than 1"),)
+TRIED = (
+    Tried(
+        "Google Benchmark", forms=("1.9",), refused="forms other than 1", command="--benchmark_out=bench.json",
+        figures="each repetition",
+    ),
+)  # fmt: skip
 _VERSION = Version(("context", "json_schema_version"), "1")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 

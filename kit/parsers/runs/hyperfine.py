@@ -12,7 +12,12 @@ from kit.parsers.runs.names import distinct, with_parameters
 from kit.parsers.runs.timed_run import TimedRun, exit_error
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("hyperfine", ("1.15.0", "2.0.0"), ("1.6", "1.20"), "schemas other than 1 and 2"),)
+TRIED = (
+    Tried(
+        "hyperfine", ("1.15.0", "2.0.0"), ("1.6", "1.20"), "schemas other than 1 and 2",
+        "hyperfine --export-json both.json …", "each run, with memory and exit code; of hyperfine 2 also user and sys",
+    ),
+)  # fmt: skip
 _VERSION = Version(("schema_version",), "2")  # 1.x states none
 
 

@@ -10,7 +10,12 @@ from kit.parsers.runs.json_document import Version, read_document
 from kit.parsers.runs.timed_run import TimedRun, exit_error
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("perfgate", ("0.18.1",), refused="receipts other than v1"),)
+TRIED = (
+    Tried(
+        "perfgate", ("0.18.1",), refused="receipts other than v1", command="perfgate run …, perfgate paired …",
+        figures="each run but warm-ups; of pairs two arms, baseline and current; not user and sys: it has their sum",
+    ),
+)  # fmt: skip
 _VERSION = Version(("schema",), r"perfgate\.(run|paired)\.v1")
 
 

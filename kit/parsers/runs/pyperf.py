@@ -11,7 +11,12 @@ from kit.parsers.runs.names import distinct
 from kit.parsers.runs.timed_run import TimedRun
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("pyperf", ("2.11.0",), refused="forms other than 1.0; values other than seconds"),)
+TRIED = (
+    Tried(
+        "pyperf", ("2.11.0",), refused="forms other than 1.0; values other than seconds",
+        command="pyperf command -o build.json -- make", figures="each value, without warm-ups, also of .json.gz",
+    ),
+)  # fmt: skip
 _VERSION = Version(("version",), r"1\.0")
 
 

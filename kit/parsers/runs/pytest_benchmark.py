@@ -10,7 +10,12 @@ from kit.parsers.runs.names import distinct
 from kit.parsers.runs.timed_run import TimedRun
 from kit.parsers.tried import Tried
 
-TRIED = (Tried("pytest-benchmark", ("5.3.1",), refused="before 3 and from 6 on"),)
+TRIED = (
+    Tried(
+        "pytest-benchmark", ("5.3.1",), refused="before 3 and from 6 on", command="pytest --benchmark-json bench.json",
+        figures="each round; of --benchmark-autosave, which has none, their mean as one run",
+    ),
+)  # fmt: skip
 _VERSION = Version(("version",), r"[345]\.[0-9a-z.]{1,20}")
 
 

@@ -12,6 +12,7 @@ from kit.core.errors import BusyError, UnavailableError, UsageError
 from kit.extra.matrix.suite import Runner, SuitePart, find_run, find_suite, new_run, run_suite
 from kit.extra.matrix.suite_command import _check_begun, _report
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.session import FAILED, INTERRUPTED, Request, Session
 from kit.nightly.job import Job
@@ -183,7 +184,7 @@ def test_a_run_goes_on_as_it_began(suite: Path) -> None:
 def _part(title: str, number: int, suite: str, machine: str = "aa") -> Session:
     """Return a session of a suite's run, with a plan."""
     session = made(title, COSTS[title], number, machine=machine)
-    plan = make_plan(parse_arms(",".join(session.arms)), 6, session.seed, control=False)
+    plan = make_plan(parse_arms(",".join(session.arms)), SessionOptions(rounds=6, seed=session.seed, control=False))
     request = replace(session.request, scenario=title, suite=suite)
     arms = tuple(map(str, plan.arms))
     return replace(session, request=request, arms=arms, baselines=plan.baselines, plan=plan)
