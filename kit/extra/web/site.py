@@ -17,14 +17,14 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from kit import __version__
 from kit.analysis.runs.compare import is_control
 from kit.core.errors import UsageError, said_by_system
+from kit.extra.web.app import FILE_FORM, PAGE, make_app
+from kit.extra.web.served import STATIC
+from kit.extra.web.site_directory import SiteList, begin_site, close_site, is_kept, open_site, put_file
 from kit.host.command import process_pool
 from kit.model.fact import WORKER
 from kit.model.session import DONE, RUNNING, Session
+from kit.report.page.store_page import address_of, slug, store_pages
 from kit.store import SessionFilter, Store
-from kit.web.app import FILE_FORM, PAGE, make_app
-from kit.web.served import STATIC
-from kit.web.site_directory import SiteList, begin_site, close_site, is_kept, open_site, put_file
-from kit.web.store_page import address_of, slug, store_pages
 
 _LINK = re.compile(r'href="([^"]*)"')
 _INDEX, _MACHINES = "index.html", "/machines"

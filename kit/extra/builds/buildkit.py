@@ -6,14 +6,14 @@ from contextlib import ExitStack
 
 from kit.core.errors import MachineError
 from kit.engines.backing_root import BackingRoot
-from kit.engines.builds.building import BuildingEngine
-from kit.engines.builds.buildkitd import Buildkitd
-from kit.engines.builds.client import client_environment
-from kit.engines.builds.output import printed_in_buildkit
-from kit.engines.builds.tool import BuildTool
 from kit.engines.engine import EngineConfig
 from kit.engines.managed import driver_errors
 from kit.engines.root import versions
+from kit.extra.builds.building import BuildingEngine
+from kit.extra.builds.buildkitd import Buildkitd
+from kit.extra.builds.client import client_environment
+from kit.extra.builds.output import printed_in_buildkit
+from kit.extra.builds.tool import BuildTool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import which
 from kit.model.arm import Arm

@@ -8,10 +8,6 @@ from functools import partial
 from pathlib import Path
 
 from kit.engines.backing_root import BackingRoot
-from kit.engines.builds.building import BuildingEngine
-from kit.engines.builds.client import client_environment, docker_client
-from kit.engines.builds.output import printed_in_buildkit
-from kit.engines.builds.tool import BuildTool
 from kit.engines.container import docker_errors
 from kit.engines.docker import DockerEngine
 from kit.engines.docker_server import DockerServer
@@ -20,6 +16,10 @@ from kit.engines.engine import Blocker
 from kit.engines.oci_runtime import oci_runtime
 from kit.engines.podman import PodmanEngine, PodmanService
 from kit.engines.supervisor import DaemonDirs
+from kit.extra.builds.building import BuildingEngine
+from kit.extra.builds.client import client_environment, docker_client
+from kit.extra.builds.output import printed_in_buildkit
+from kit.extra.builds.tool import BuildTool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import environment, require, run
 from kit.host.machine import Host

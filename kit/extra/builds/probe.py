@@ -11,10 +11,10 @@ from typing import IO
 
 from kit.core.deadline import Deadline
 from kit.core.errors import RunError
-from kit.engines.builds.dockerfile import Chain
-from kit.engines.builds.output import BuildOutput
-from kit.engines.builds.tool import BuildFiles, BuildTool
 from kit.engines.sandbox import Invocation
+from kit.extra.builds.dockerfile import Chain
+from kit.extra.builds.output import BuildOutput
+from kit.extra.builds.tool import BuildFiles, BuildTool
 from kit.host.safe_fs import new_file
 from kit.probe import Probe, Timing
 from kit.probe.client import COUNTS, parse_answer

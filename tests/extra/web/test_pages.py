@@ -24,14 +24,14 @@ from kit.analysis.history.changepoint import track
 from kit.analysis.history.regression import judge
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.threshold import parse_threshold
+from kit.extra.web import server
+from kit.extra.web.app import make_app
 from kit.report.data.structured import render_csv
 from kit.report.page.html import render_html
 from kit.report.page.page import view
 from kit.report.plot import plot_attribution, plot_intervals, plot_runs, plot_track
 from kit.report.plot.picture import to_png
 from kit.store import Store, open_store
-from kit.web import server
-from kit.web.app import make_app
 from tests.browser import luminance
 from tests.command_line import Kit
 from tests.nights import entry, ladder_session, night

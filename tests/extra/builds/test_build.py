@@ -12,13 +12,13 @@ import pytest
 
 from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
-from kit.engines.builds.dockerfile import Chain
-from kit.engines.builds.engine import PodmanBuildEngine
-from kit.engines.builds.output import BuildOutput, printed_in_buildkit
-from kit.engines.builds.probe import BuildDirs, BuildProbe
-from kit.engines.builds.tool import BuildTool
 from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.sandbox import Invocation
+from kit.extra.builds.dockerfile import Chain
+from kit.extra.builds.engine import PodmanBuildEngine
+from kit.extra.builds.output import BuildOutput, printed_in_buildkit
+from kit.extra.builds.probe import BuildDirs, BuildProbe
+from kit.extra.builds.tool import BuildTool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import read_host
 from kit.host.recovery.journal import Journal

@@ -6,23 +6,31 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from kit.extensions import EXTRAS
-from kit.store import Store
+
+
+@dataclass(frozen=True)
+class PageContent:
+    """A template with its values."""
+
+    template: str
+    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class StorePage:
-    """One page, or one for each choice."""
+    """One page, or one for each choice. Its functions are called with a kit.store.Store, which no report knows."""
 
     path: str  # on the server
     link: str  # to it, on the list of sessions
     choices: tuple[str, ...]  # by name in the query
     #: Returns the page for these choices. Raises UsageError.
-    show: Callable[[Store, Mapping[str, str]], str]
+    show: Callable[[Any, Mapping[str, str]], PageContent]
     #: Yields the address and the file of each that becomes a static page.
-    files: Callable[[Store], Iterator[tuple[str, str]]]
+    files: Callable[[Any], Iterator[tuple[str, str]]]
 
 
 def store_pages() -> tuple[StorePage, ...]:

@@ -49,8 +49,8 @@ def _status_cache(fleet: str, tls: str) -> StatusCache:
 
 
 def _serve(store: Store, port: int, status_cache: StatusCache | None) -> None:
-    from kit.web.app import make_app
-    from kit.web.server import make_server
+    from kit.extra.web.app import make_app
+    from kit.extra.web.server import make_server
 
     token = secrets.token_urlsafe()
     app = make_app(store, token, status_cache)

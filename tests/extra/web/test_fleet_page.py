@@ -17,6 +17,7 @@ pytest.importorskip("distributed", reason="the package distributed is not instal
 
 from playwright.sync_api import Page, expect
 
+from kit.extra.web.app import make_app
 from kit.fleet.address import Address
 from kit.fleet.certificates import make_certificates
 from kit.fleet.client.client import fleet_at
@@ -27,7 +28,6 @@ from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.session import RUNNING, Request, Session
 from kit.store import open_store
-from kit.web.app import make_app
 from tests.command_line import Kit
 from tests.fleet.processes import Processes
 

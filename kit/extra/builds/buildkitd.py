@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from kit.engines.builds.tool import BuildFiles
 from kit.engines.dockerd import log_words
 from kit.engines.supervisor import DaemonDirs, Program, Supervisor
+from kit.extra.builds.tool import BuildFiles
 from kit.host.command import run
 from kit.image.oci_store import OciStore
 

@@ -32,7 +32,7 @@ def site(directory: Path, rewrite: bool, store_url: str) -> int:
     """Write the store as static pages.
 
     Any web server can serve them."""
-    from kit.web.site import usable_processes, write_site
+    from kit.extra.web.site import usable_processes, write_site
 
     found = write_site(partial(the_store, store_url, read_only=True), directory, usable_processes(), rewrite)
     for line in found.failed:

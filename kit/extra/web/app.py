@@ -15,6 +15,9 @@ from kit.analysis.history.history import split
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, analyse, whole_real
 from kit.core.errors import KitError, UsageError, not_installed
+from kit.extra.web.fleet import CHOICES, show_fleet, show_fleet_cost
+from kit.extra.web.served import is_static, served_page
+from kit.extra.web.token_auth import TokenAuth
 from kit.model.fact import KERNEL, WORKER, makers
 from kit.model.session import DONE, STATES, Session
 from kit.report import render
@@ -23,15 +26,12 @@ from kit.report.format.machine import machine_name
 from kit.report.history.session_diff import between_rows
 from kit.report.page.html import content_policy
 from kit.report.page.page import track_view, view
+from kit.report.page.store_page import PageContent, StorePage, store_pages
 from kit.report.renderer import offered
 from kit.report.text.ranking import result_line
 from kit.store import SessionFilter, Store
 from kit.store.series import find_tracks, newest_request
 from kit.store.store import COUNTED
-from kit.web.fleet import CHOICES, show_fleet, show_fleet_cost
-from kit.web.served import is_static, served_page
-from kit.web.store_page import StorePage, store_pages
-from kit.web.token_auth import TokenAuth
 
 if TYPE_CHECKING:
     from flask import Flask, Request, Response
@@ -114,7 +114,7 @@ class SessionCache:
         with self._lock:
             return show_fleet_cost(self._store, chosen)
 
-    def page(self, page: StorePage, chosen: Mapping[str, str]) -> str:
+    def page(self, page: StorePage, chosen: Mapping[str, str]) -> PageContent:
         """Return an extra's page. Raises UsageError."""
         with self._lock:
             return page.show(self._store, chosen)
@@ -127,7 +127,7 @@ def make_app(store: Store, token: str, status_cache: StatusCache | None = None) 
         from flask import Flask, request
     except ImportError:
         raise not_installed("kit serve needs", "flask", "serve") from None
-    app = Flask("kit.web.app", static_folder=None)
+    app = Flask("kit.extra.web.app", static_folder=None)
     library = SessionCache(store)
 
     def page(path: str, make: Callable[..., str | Response]) -> None:
@@ -250,7 +250,8 @@ def _file(library: SessionCache, request: Request, name: str, form: str) -> Resp
 
 
 def _added(page: StorePage, library: SessionCache, request: Request) -> str:
-    return library.page(page, _chosen(request, *page.choices))
+    content = library.page(page, _chosen(request, *page.choices))
+    return served_page(content.template, **content.values)
 
 
 def _compare(library: SessionCache, request: Request) -> str:

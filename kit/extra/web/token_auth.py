@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from kit.web.served import served_page
+from kit.extra.web.served import served_page
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse

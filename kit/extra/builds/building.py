@@ -13,13 +13,13 @@ from kit.core.deadline import Deadline
 from kit.core.errors import MachineError
 from kit.engines.backing_root import BackingRoot, unpack_tree
 from kit.engines.bare import host_argv, start_probe
-from kit.engines.builds.dockerfile import SOURCES, Chain
-from kit.engines.builds.probe import BuildDirs, BuildProbe
-from kit.engines.builds.tool import BuildFiles, BuildTool
 from kit.engines.engine import Blocker
 from kit.engines.managed import PrivateEngine
 from kit.engines.sandbox import Invocation, Sandbox
 from kit.engines.supervisor import DaemonDirs
+from kit.extra.builds.dockerfile import SOURCES, Chain
+from kit.extra.builds.probe import BuildDirs, BuildProbe
+from kit.extra.builds.tool import BuildFiles, BuildTool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import run
 from kit.host.machine import Host

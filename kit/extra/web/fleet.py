@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kit.core.errors import UsageError
+from kit.extra.web.served import served_page
 from kit.report.fleet.cost import view_fleet_cost
 from kit.report.fleet.machines import view_members
 from kit.report.format import units
 from kit.store import Store
 from kit.store.fleet_cost import FleetQuestion, answer_fleet
-from kit.web.served import served_page
 
 if TYPE_CHECKING:
     from flask import Request

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.extra.web.app import make_app
 from kit.report.renderer import FLEET, find
 from kit.store import Store
 from kit.store.fleet_cost import FleetQuestion, answer_fleet
-from kit.web.app import make_app
 from tests.nights import night, on
 from tests.stores import new_store
 

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from kit.extra.web.site_directory import SiteList, begin_site, close_site, is_kept, open_site, put_file
 from kit.model.session import RUNNING
-from kit.web.site_directory import SiteList, begin_site, close_site, is_kept, open_site, put_file
 from tests.command_line import Kit
 from tests.matrices import suite
 from tests.nights import ladder_session, night, on
