@@ -37,6 +37,8 @@ class Extra(NamedTuple):
     pages: str = ""
     #: By name of the engine: its class.
     engines: Mapping[str, str] = {}
+    #: Readers of other programs' outputs, as kit.parsers.tried takes them.
+    readers: str = ""
     #: By name: the kit.cli.document.Document of kit schema.
     documents: Mapping[str, str] = {}
 
@@ -50,6 +52,17 @@ class Extra(NamedTuple):
 
 #: An extra may import those above its own row.
 EXTRAS = (
+    Extra(
+        "exchange",
+        commands=(
+            ExtraCommand("export", "Many machines", "sync", "export_command:export",
+                         "Write sessions to a file for another store."),
+            ExtraCommand("import", "Many machines", "export", "import_command:import_",
+                         "Import exported sessions or timed runs."),
+        ),
+        renderers={"sessions": "renderers:RENDERERS"},
+        readers="runs:MAKERS",
+    ),
     Extra(
         "builds",
         engines={

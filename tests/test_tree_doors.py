@@ -124,7 +124,7 @@ _DOORS: dict[str, tuple[Callable[[Tree], list[str]], dict[str, str]]] = {
         {
             "session/prune.py": "an age", "host/cache_use.py": "an age",
             "guest/disk.py": "an age", "host/assumptions.py": "an age",
-            "cli/timed_runs.py": "when a file was written, for people",
+            "extra/exchange/timed_runs.py": "when a file was written, for people",
             "host/safe_fs/attributes.py": "the time itself is restored",
             "engines/installed.py": "within one process",
             "image/image.py": "whether a directory is new",

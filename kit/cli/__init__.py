@@ -41,8 +41,6 @@ _CORE = {
         "fleet": ("kit.cli.fleet:fleet", "Measure on many machines: scheduler, workers, status."),
         "store": ("kit.cli.store:store", "Set up a shared store; grant access."),
         "sync": ("kit.cli.sync:sync", "Deliver results measured while the store was away."),
-        "export": ("kit.cli.export:export", "Write sessions to a file for another store."),
-        "import": ("kit.cli.importer:import_", "Import exported sessions or timed runs."),
     },
     "Set up": {
         "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kit.core.codec import Amount, Code
-from kit.parsers.runs.json_document import Version, read_document
-from kit.parsers.runs.timed_run import TimedRun, exit_error
+from kit.extra.exchange.runs.json_document import Version, read_document
+from kit.extra.exchange.runs.timed_run import TimedRun, exit_error
 from kit.parsers.tried import Tried
 
 TRIED = (

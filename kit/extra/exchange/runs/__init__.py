@@ -9,24 +9,28 @@ import re
 from dataclasses import replace
 
 from kit.core.errors import UsageError
-from kit.parsers.runs.timed_run import TimedRun
+from kit.extra.exchange.runs.timed_run import TimedRun
 
 #: Each program that writes files of its own and its reader, imported on use; the first that finds runs counts. A reader
 #: returns nothing for a text of another program, and raises UsageError for its own that can't be read.
 READERS = {
-    "hyperfine": "kit.parsers.runs.hyperfine:read_hyperfine",
-    "pytest-benchmark": "kit.parsers.runs.pytest_benchmark:read_pytest_benchmark",
-    "pyperf": "kit.parsers.runs.pyperf:read_pyperf",
-    "benchexec": "kit.parsers.runs.benchexec:read_benchexec",
-    "runexec": "kit.parsers.runs.benchexec:read_runexec",
-    "perfgate": "kit.parsers.runs.perfgate:read_perfgate",
-    "google-benchmark": "kit.parsers.runs.google_benchmark:read_google_benchmark",
+    "hyperfine": "kit.extra.exchange.runs.hyperfine:read_hyperfine",
+    "pytest-benchmark": "kit.extra.exchange.runs.pytest_benchmark:read_pytest_benchmark",
+    "pyperf": "kit.extra.exchange.runs.pyperf:read_pyperf",
+    "benchexec": "kit.extra.exchange.runs.benchexec:read_benchexec",
+    "runexec": "kit.extra.exchange.runs.benchexec:read_runexec",
+    "perfgate": "kit.extra.exchange.runs.perfgate:read_perfgate",
+    "google-benchmark": "kit.extra.exchange.runs.google_benchmark:read_google_benchmark",
 }
+
+
+#: Every reader, of forms too, as ``tried`` takes them.
+MAKERS = (*READERS.values(), "kit.extra.exchange.runs.forms:FORMS")
 
 
 def form_names() -> tuple[str, ...]:
     """Return all names of ``--format``."""
-    from kit.parsers.runs.forms import FORMS
+    from kit.extra.exchange.runs.forms import FORMS
 
     return (*READERS, *(name for form in FORMS for name in form.names))
 
@@ -34,7 +38,7 @@ def form_names() -> tuple[str, ...]:
 def read_runs(text: str, where: str, form: str = "") -> tuple[TimedRun, ...]:
     """Return every run in the text, in order. ``where``: the file's name. ``form``: the only one to read, by its name.
     Raises UsageError if there is none."""
-    from kit.parsers.runs.text_runs import read_text
+    from kit.extra.exchange.runs.text_runs import read_text
 
     if form and form not in form_names():
         raise UsageError(f"unknown format '{form}'", f"use one of: {', '.join(form_names())}")

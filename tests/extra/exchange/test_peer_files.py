@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kit.core.errors import UsageError
-from kit.parsers.runs import read_runs
+from kit.extra.exchange.runs import read_runs
 from tests.command_line import Kit
 
 

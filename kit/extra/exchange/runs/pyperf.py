@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from kit.core.codec import Amount
 from kit.core.errors import UsageError
-from kit.parsers.runs.json_document import Version, read_document
-from kit.parsers.runs.names import distinct
-from kit.parsers.runs.timed_run import TimedRun
+from kit.extra.exchange.runs.json_document import Version, read_document
+from kit.extra.exchange.runs.names import distinct
+from kit.extra.exchange.runs.timed_run import TimedRun
 from kit.parsers.tried import Tried
 
 TRIED = (

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Sequence
 
+from kit.extra.exchange.report.penalty import Penalty, newest
 from kit.model.session import Session
-from kit.report.data.penalty import Penalty, newest
 
 #: Most characters of a measure's name and bytes of a benchmark's, as Bencher checks them.
 _LONGEST_MEASURE, _LONGEST_BENCHMARK = 64, 1024

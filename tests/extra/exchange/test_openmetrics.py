@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
+from kit.extra.exchange.report.openmetrics import render_openmetrics
 from kit.model.session import Request, Session
-from kit.report.data.openmetrics import render_openmetrics
 from tests.nights import ladder_session, night, on
 
 ARM = {"scenario": "mine", "arm": "layer:overlay2", "baseline": "bare", "phase": "total", "metric": "real"}

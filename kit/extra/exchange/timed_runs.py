@@ -13,10 +13,10 @@ from kit.cli.infile import read_text
 from kit.cli.streams import complain
 from kit.core.errors import UsageError
 from kit.core.sanitize import printable
+from kit.extra.exchange.runs import read_runs
+from kit.extra.exchange.runs.timed_run import TimedRun
 from kit.model.arm import spelled
 from kit.model.sample import IMPORTED, Phase, Sample
-from kit.parsers.runs import read_runs
-from kit.parsers.runs.timed_run import TimedRun
 from kit.report.format.table import render_table
 
 #: Most characters of an arm's name, of those that a file gives.

@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
-from kit.cli.importer import import_
 from kit.core.errors import KitError
+from kit.extra.exchange.import_command import import_
 from kit.model.session import Session
 from kit.store import Store, open_store
 from kit.store.exchange import dump_lines, load, load_lines

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from kit.analysis.history.tracked import TRACKED
+from kit.extra.exchange.report.bencher import render_bencher
+from kit.extra.exchange.report.benchmark_action import render_benchmark_action
+from kit.extra.exchange.report.hyperfine import render_hyperfine, render_hyperfine_1
 from kit.model.metric import METRICS
 from kit.model.session import Request, Session
 from kit.parsers.figure import MORE, Reported
-from kit.report.data.bencher import render_bencher
-from kit.report.data.benchmark_action import render_benchmark_action
-from kit.report.data.hyperfine import render_hyperfine, render_hyperfine_1
 from tests.nights import ladder_session, night
 
 COMMIT = {"source commit": "a" * 40}

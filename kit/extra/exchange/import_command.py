@@ -73,7 +73,7 @@ def import_(
     FILE is written by kit export. LABEL=FILE… are outputs of time, perf stat, hyperfine or pytest-benchmark, also in
     logs, imported as one session."""
     from kit.cli.compare import report
-    from kit.cli.timed_runs import describe, pattern_of, read_labelled, samples_of
+    from kit.extra.exchange.timed_runs import describe, pattern_of, read_labelled, samples_of
 
     most = size(limit, "--limit")
     exported = [name for name in files if name == "-" or _is_export(name)]

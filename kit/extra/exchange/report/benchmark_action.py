@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from kit.analysis.history.tracked import smaller_is_better
 from kit.analysis.stats.estimate import Interval
+from kit.extra.exchange.report.penalty import Penalty, newest
 from kit.model.fact import built_commit
 from kit.model.metric import METRICS
 from kit.model.session import Session
 from kit.parsers.figure import MORE
-from kit.report.data.penalty import Penalty, newest
 from kit.report.format import units
 from kit.report.format.interval import times_interval
 from kit.report.format.verdict import sentence

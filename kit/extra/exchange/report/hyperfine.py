@@ -12,10 +12,10 @@ from typing import Any
 from kit import __version__
 from kit.analysis.runs.arm_runs import ArmRuns
 from kit.analysis.stats.description import Description
+from kit.extra.exchange.report.penalty import Newest, Penalty, newest
 from kit.model.fact import built_commit
 from kit.model.session import Session
 from kit.model.sweep import parse_point
-from kit.report.data.penalty import Newest, Penalty, newest
 
 #: Metrics of schema 2, in its order: what each is the sum of, its unit.
 _METRICS = {

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.core.errors import UsageError
-from kit.parsers.runs import form_names, read_runs
-from kit.parsers.runs.forms import FORMS, clock_seconds
+from kit.extra.exchange.runs import form_names, read_runs
+from kit.extra.exchange.runs.forms import FORMS, clock_seconds
 
 BASH = "\nreal\t29m59.190s\nuser\t278m0.988s\nsys\t59m47.379s\n"
 POSIX = "real 12.34\nuser 5.00\nsys 1.25\n"

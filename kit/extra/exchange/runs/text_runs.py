@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kit.core.errors import UsageError
-from kit.parsers.runs.forms import (
+from kit.extra.exchange.runs.forms import (
     FAILED,
     FAILED_AFTER,
     FAILED_BEFORE,
@@ -18,8 +18,8 @@ from kit.parsers.runs.forms import (
     failure,
     looks_like_a_time,
 )
-from kit.parsers.runs.log_lines import LogLine, log_lines
-from kit.parsers.runs.timed_run import TimedRun, exit_error
+from kit.extra.exchange.runs.timed_run import TimedRun, exit_error
+from kit.parsers.log_lines import LogLine, log_lines
 
 _CLOCKS = ("real", "user", "sys")
 _FACTORS = {"max_rss": 1024.0}

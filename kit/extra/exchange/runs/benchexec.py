@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from kit.core.errors import UsageError
-from kit.parsers.runs.json_document import check_version
-from kit.parsers.runs.timed_run import TimedRun, exit_error
+from kit.extra.exchange.runs.json_document import check_version
+from kit.extra.exchange.runs.timed_run import TimedRun, exit_error
 from kit.parsers.tried import Tried
 
 #: Both add up user and system time, so that neither is read.

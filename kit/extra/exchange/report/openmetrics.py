@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from kit.extra.exchange.report.penalty import Newest, Penalty, newest
 from kit.model.metric import SECONDS
 from kit.model.session import Session
-from kit.report.data.penalty import Newest, Penalty, newest
 
 Labels = Mapping[str, str]
 #: Families: name, unit ('' if it has none; else the name's last word), help.

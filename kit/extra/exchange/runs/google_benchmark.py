@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kit.core.codec import Amount
-from kit.parsers.runs.json_document import Version, read_document
-from kit.parsers.runs.timed_run import TimedRun
+from kit.extra.exchange.runs.json_document import Version, read_document
+from kit.extra.exchange.runs.timed_run import TimedRun
 from kit.parsers.tried import Tried
 
 TRIED = (

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from kit.core.errors import KitError
+from kit.extra.exchange.runs import READERS, read_runs
 from kit.parsers import PARSERS, parse_report
-from kit.parsers.runs import READERS, read_runs
 from tests.build_output import BUILDAH, BUILDKIT
 
 #: The kit's own form.

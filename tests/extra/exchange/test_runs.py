@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from kit.core.errors import UsageError
-from kit.parsers.runs import read_runs
-from kit.report.data.hyperfine import render_hyperfine, render_hyperfine_1
-from kit.report.data.pytest_benchmark import render_pytest_benchmark
+from kit.extra.exchange.report.hyperfine import render_hyperfine, render_hyperfine_1
+from kit.extra.exchange.report.pytest_benchmark import render_pytest_benchmark
+from kit.extra.exchange.runs import read_runs
 from tests.command_line import Kit
 from tests.nights import night
 
