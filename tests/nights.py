@@ -10,7 +10,7 @@ from kit.analysis.history.history import Entry, make_entry
 from kit.analysis.history.outcome import outcomes
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session.stopping import looks, widening
+from kit.analysis.session.stopping import looks
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, NotRun, Request, Session
 
@@ -47,7 +47,7 @@ def entry(session: Session, phase: str = "total") -> Entry:
     runs = Runs(session.samples)
     (found,) = (
         item
-        for item in outcomes(runs, compare(runs, session.baselines, widening=widening(looks(session))))
+        for item in outcomes(runs, compare(runs, session.baselines, looks=looks(session)))
         if (item.comparison.phase, item.comparison.metric) == (phase, "real")
     )
     return make_entry(session, found)

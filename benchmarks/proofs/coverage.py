@@ -39,7 +39,6 @@ from worlds import LAST, PENALTIES, WORLDS, Arms, play
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.disturbance import find_bursts
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session.stopping import widening
 from kit.analysis.stats import variance_pooling
 from kit.analysis.stats.estimate import MORE, NOT_SIGNIFICANT
 from kit.analysis.stats.estimators import CONFIDENCE
@@ -101,7 +100,7 @@ def simulate(plan: Plan, name: str, series: noise.Floats, draws: int, seed: int)
 def judge(samples: list[Sample], plan: Plan, penalties: Arms) -> Tally:
     runs = Runs(samples)
     rounds = len({item.round for item in samples if item.rerun_of is None})
-    found = compare(runs, plan.baselines, ("real",), True, widening(rounds if plan.until_decided else 0))
+    found = compare(runs, plan.baselines, ("real",), True, rounds if plan.until_decided else 0)
     real = [item for item in found if not item.control]
     truth = {item.arm: float(np.exp(penalties[item.arm])) for item in found}
     held = {item.arm: bool(item.low and item.high and item.low <= truth[item.arm] <= item.high) for item in found}

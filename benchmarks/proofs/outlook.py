@@ -28,14 +28,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-from unittest.mock import patch
 
 import numpy as np
 
 from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session import ranking
 from kit.analysis.session.outlook import SURE, find_outlook
+from kit.analysis.session.race import racing
 from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.stats.estimators import RANGE, Floats
 from kit.model.default import AUTO_ROUNDS
@@ -104,17 +103,18 @@ def simulate(truth: str, looks: Sequence[int], seed: int) -> list[Prediction]:
     digests = ((RUN_ORDER, INTERLEAVED),)
     samples: list[Sample] = []
     predictions: list[Prediction] = []
+    running, began = frozenset(ARMS), 0.0
     for number in range(1, MOST_ROUNDS + 1):
         times = 10 * np.exp(means + rng.normal(0, world.noise, len(ARMS)))
+        began += SECONDS * len(running) / len(ARMS)
         samples += [
-            Sample(
-                arm, number, "measured", "ok", SECONDS * number, (Phase("build", "ok", float(took)),), digests=digests
-            )
+            Sample(arm, number, "measured", "ok", began, (Phase("build", "ok", float(took)),), digests=digests)
             for arm, took in zip(ARMS, times, strict=True)
+            if arm in running
         ]
         if number < DECIDE_FROM:
             continue
-        now = rank_all(samples, number, number in looks)
+        now = rank(Runs(samples), ARMS, rounds=number, with_best=number in looks)[0]
         undecided = {row.arm for row in now.undecided}
         for earlier in predictions:
             earlier.decided |= earlier.hopeless - undecided
@@ -122,17 +122,10 @@ def simulate(truth: str, looks: Sequence[int], seed: int) -> list[Prediction]:
                 earlier.took = min(earlier.took, number - earlier.rounds)
         if not undecided:
             break
+        running = racing([now], ())
         if number in looks:
             predictions.append(predict(samples, now, number, dict(zip(ARMS, map(float, costs), strict=True))))
     return predictions
-
-
-def rank_all(samples: Sequence[Sample], rounds: int, whole: bool) -> Ranking:
-    """Rank, with the comparison with the best only for an answer: it takes most of the time."""
-    if whole:
-        return rank(Runs(samples), ARMS, rounds=rounds)[0]
-    with patch.object(ranking, "_outdone", new=lambda *given: ()):
-        return rank(Runs(samples), ARMS, rounds=rounds)[0]
 
 
 def predict(samples: Sequence[Sample], now: Ranking, rounds: int, costs: Mapping[str, float]) -> Prediction:
@@ -140,7 +133,8 @@ def predict(samples: Sequence[Sample], now: Ranking, rounds: int, costs: Mapping
         "a", 0.0, "1", "t", DONE, Request(rounds=AUTO_ROUNDS), ARMS, (), 1, samples=tuple(samples)
     )  # fmt: skip
     outlook = find_outlook(session, [now])
-    low, typical, high = (seconds / SECONDS for seconds in outlook.seconds or (math.nan,) * 3)
+    each = SECONDS * len(racing([now], ())) / len(ARMS)
+    low, typical, high = (seconds / each for seconds in outlook.seconds or (math.nan,) * 3)
     needed = (low, typical, high) if outlook.seconds else None
     return Prediction(rounds, needed, frozenset(arm for arm, _ in outlook.hopeless), is_near(now, costs))
 

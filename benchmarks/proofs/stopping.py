@@ -11,10 +11,12 @@ decided, or with ``--most`` rounds, which stand for its budget. Printed for each
   same; an arm that is equivalent though it differs by more than the margin;
 - of the statements "equivalent", how many are true; how many of the picks had a verdict;
 - how often individual intervals hold at the end, and how often all of a session do at once;
-- rounds (mean and median), sessions decided, and half the width of the simultaneous interval (arms below 20 %).
+- rounds (mean and median) and runs, sessions decided, and half the width of the simultaneous interval (arms below
+  20 %).
 
 ``--looks`` prints the error of simultaneous intervals over all looks to this number of rounds: without widening, and
-with kit.analysis.session.stopping's, for one comparison and for six. The last line says whether all is within bounds.
+with that of kit.analysis.stats.sequential, for one comparison and for six. The last line says whether all is within
+bounds.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from unittest.mock import patch
 
 import noise
 import numpy as np
@@ -37,9 +38,7 @@ from reckoned import Machine, by_turns
 
 from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session import ranking
 from kit.analysis.session.ranking import Ranking, rank
-from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators, variance_pooling
 from kit.analysis.stats.estimate import EQUIVALENT, FASTER, SLOWER
 from kit.analysis.stats.estimators import Floats
@@ -125,7 +124,8 @@ TRUTHS: Mapping[str, Truth] = {"all the same, 1 %": SAME, "all +3.1 %, 1 %": BEY
 @dataclass(frozen=True)
 class Tally:
     """Of one session: wrong statements of either kind, statements of equivalence and how many of them are true, picks
-    that have a verdict, intervals that hold at the end, rounds, whether it was decided, and half a width (log)."""
+    that have a verdict, intervals that hold at the end, rounds and runs, whether it was decided, half a width (log).
+    """
 
     significant: bool
     equivalent: bool
@@ -135,6 +135,7 @@ class Tally:
     alone: float
     together: bool
     rounds: int
+    runs: int
     decided: bool
     half: float
 
@@ -152,16 +153,13 @@ def simulate(plan: Plan, world: str, most: int, seed: int) -> Tally:
             for step, took in zip(round_.steps, times(round_.steps), strict=True)
         ]  # fmt: skip
     rounds = len({item.round for item in samples})
-    found = rank(Runs(samples), list(truth), margin=plan.margin, rounds=rounds, baselines=plan.baselines)
-    return judge(found[0], truth)
+    found = rank(
+        Runs(samples), list(truth), margin=plan.margin, rounds=rounds, baselines=plan.baselines, with_best=False
+    )
+    return judge(found[0], truth, len(samples))
 
 
-def _none(*given: object) -> tuple[()]:
-    """For the comparison with the best: it takes most of a look's time, and neither rule nor figures here ask it."""
-    return ()
-
-
-def judge(found: Ranking, penalties: Truth) -> Tally:
+def judge(found: Ranking, penalties: Truth, runs: int) -> Tally:
     rows = [(row, row.against, penalties[row.arm]) for row in found.rows if row.against]
     picks = [(row, against, truth) for row, against, truth in rows if row.pick]
     ratios = [(against.ratio, truth) for _, against, truth in rows]
@@ -179,14 +177,14 @@ def judge(found: Ranking, penalties: Truth) -> Tally:
     ]
     return Tally(
         significant, true < len(equal), len(equal), true, float(np.mean(verdicts)), float(np.mean(alone)), together,
-        found.rounds, found.decided, float(np.mean(half)),
+        found.rounds, runs, found.decided, float(np.mean(half)),
     )  # fmt: skip
 
 
 HEAD = (
     f"{'':28} {'wrong statement':>27} {'equivalent':>10} {'picks with':>10} {'intervals hold':>14} {'rounds':>11} "
-    f"{'':>7} {'half':>5}\n{'':28} {'significant':>11} {'equivalent':>10} {'any':>4} {'are true':>10} "
-    f"{'a verdict':>10} {'alone':>6} {'at once':>7} {'mean':>5} {'50 %':>5} {'decided':>7} {'width':>5}"
+    f"{'runs':>5} {'':>7} {'half':>5}\n{'':28} {'significant':>11} {'equivalent':>10} {'any':>4} {'are true':>10} "
+    f"{'a verdict':>10} {'alone':>6} {'at once':>7} {'mean':>5} {'50 %':>5} {'mean':>5} {'decided':>7} {'width':>5}"
 )
 
 
@@ -204,8 +202,8 @@ def report(name: str, tallies: Sequence[Tally]) -> bool:
     print(
         f"{name:28} {mean('significant'):11.1%} {mean('equivalent'):10.1%} {any_:4.0%} {true} {mean('verdicts'):10.1%} "
         f"{mean('alone'):6.1%} {mean('together'):7.1%} {mean('rounds'):5.1f} "
-        f"{np.median([item.rounds for item in tallies]):5.0f} {mean('decided'):7.0%} {mean('half'):5.1%}"
-        f"{'' if good else '  <--'}",
+        f"{np.median([item.rounds for item in tallies]):5.0f} {mean('runs'):5.1f} {mean('decided'):7.0%} "
+        f"{mean('half'):5.1%}{'' if good else '  <--'}",
         flush=True,
     )
     return bool(good)
@@ -218,13 +216,13 @@ def look(arms: int, sessions: int, most: int, seed: int = 1) -> dict[int, tuple[
     missed, found = np.zeros((2, sessions), bool), {}
     for n in range(DECIDE_FROM, most + 1):
         for session in range(sessions):
-            for row, inflation in enumerate((1.0, widening(n))):
-                missed[row, session] |= _misses(values[session, :, :n], inflation)
+            for row, looks in enumerate((0, n)):
+                missed[row, session] |= _misses(values[session, :, :n], looks)
         found[n] = float(missed[0].mean()), float(missed[1].mean())
     return found
 
 
-def _misses(logs: Floats, inflation: float) -> bool:
+def _misses(logs: Floats, looks: int) -> bool:
     """Return whether any simultaneous interval against the first of arms x rounds leaves out 0, the truth."""
     numbers = np.arange(logs.shape[1])
     contrasts = [
@@ -234,7 +232,7 @@ def _misses(logs: Floats, inflation: float) -> bool:
         )
         for one, other in ((j, i) for i in range(len(logs)) for j in range(i + 1, len(logs)))
     ]  # fmt: skip
-    shared = variance_pooling.share(contrasts, len(logs) - 1, inflation)
+    shared = variance_pooling.share(contrasts, len(logs) - 1, looks)
     against = [item.interval_together() for item, one in zip(shared, contrasts, strict=True) if one.counted]
     return any(item.leaves_out(0.0) for item in against)
 
@@ -268,8 +266,7 @@ def main() -> None:
         print(HEAD)
         good = True
         arms = parse_arms(",".join(arm for arm in EVEN if "control" not in arm))
-        without_best = patch.object(ranking, "_outdone", new=_none)
-        with without_best, ProcessPoolExecutor(arguments.processes) as executor:
+        with ProcessPoolExecutor(arguments.processes) as executor:
             for world in arguments.worlds.split(";"):
                 interleave = SLICE if world == INTERLEAVED else None
                 options = SessionOptions(seed=1, cache="cold", control=True, margin=arguments.margin)

@@ -7,7 +7,8 @@ from __future__ import annotations
 DEFAULT_ENGINE = "docker"
 #: The image of a user's own command, without --image and --rootfs: a recipe.
 DEFAULT_IMAGE = "kernel"
-CACHES = ("warm", "cold")
+WARM = "warm"
+CACHES = (WARM, "cold")
 #: The number of rounds is open: the session stops when the question is answered.
 AUTO_ROUNDS = 0
 #: Values of ``--interleave``: if results are valid, or never.

@@ -10,8 +10,17 @@ from dataclasses import dataclass, replace
 from kit.core.codec import Amount, Count
 from kit.core.errors import UsageError
 from kit.core.quantity import cpu_list
-from kit.model.arm import CONTROL, DEFAULT_FILESYSTEM, PLAIN, Arm, default_filesystem, known_arm, parse_arm
-from kit.model.default import CACHES
+from kit.model.arm import (
+    CONTROL,
+    DEFAULT_FILESYSTEM,
+    PLAIN,
+    Arm,
+    default_filesystem,
+    driver_of,
+    known_arm,
+    parse_arm,
+)
+from kit.model.default import CACHES, WARM
 from kit.model.default_driver import Docker, default_driver, docker_of, is_common
 from kit.model.drivers import ENGINES, SYSTEM
 from kit.model.options import RoundOptions, SessionOptions, slice_of
@@ -103,9 +112,10 @@ def least_rounds(rounds: int) -> int:
     return rounds or DECIDE_FROM
 
 
-def default_arms(engine: str, docker: Docker, system_driver: str = "") -> tuple[Arm, ...]:
+def default_arms(engine: str, docker: Docker, cache: str, system_driver: str = "") -> tuple[Arm, ...]:
     """Return the ladder on Docker's default driver, then layer on every other driver; on a running daemon, the ladder
-    on its driver. ``docker``: the one that ``docker`` means."""
+    on its driver. ``docker``: the one that ``docker`` means. ``cache``: with warm caches a driver that copies all files
+    is left out, since a container finds in memory what was just written: no answer considers it."""
     if engine == SYSTEM:
         return (
             parse_arm("host", engine),
@@ -113,7 +123,8 @@ def default_arms(engine: str, docker: Docker, system_driver: str = "") -> tuple[
         )
     first, *others = docker_of(engine, docker).drivers
     ladder = ["bare", *(f"{placement}:{first}" for placement in ("runtime", "bind", "volume", "layer"))]
-    return tuple(parse_arm(text, engine) for text in (*ladder, *(f"layer:{name}" for name in others)))
+    arms = [parse_arm(text, engine) for text in (*ladder, *(f"layer:{name}" for name in others))]
+    return tuple(arm for arm in arms if cache != WARM or not driver_of(arm).copies_all)
 
 
 def check_reference(reference: str, arms: Iterable[Arm | str]) -> None:

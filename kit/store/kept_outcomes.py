@@ -12,7 +12,7 @@ from kit.analysis.history.history import Entry, make_entries
 from kit.analysis.history.outcome import Outcome, outcomes
 from kit.analysis.runs.compare import Comparison, compare
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session.stopping import looks, widening
+from kit.analysis.session.stopping import looks
 from kit.core.errors import RunError
 from kit.model.session import Session
 from kit.store.database import Database
@@ -72,7 +72,7 @@ def write_new(connection: Connection, session: Session) -> None:
 
 def _outcomes(session: Session) -> tuple[Outcome, ...]:
     runs = Runs(session.samples)
-    return outcomes(runs, compare(runs, session.baselines, widening=widening(looks(session))))
+    return outcomes(runs, compare(runs, session.baselines, looks=looks(session)))
 
 
 def _is_of(item: Outcome, arms: Sequence[str], phase: str, metric: str) -> bool:

@@ -10,11 +10,13 @@ from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.difference import Difference
 from kit.analysis.session.outlook import Outlook, decided_looks, find_outlook
+from kit.analysis.session.race import racing
 from kit.analysis.session.ranking import Ranking, rank
-from kit.analysis.session.stopping import looks, widening
+from kit.analysis.session.stopping import looks
 from kit.analysis.stats import variance_pooling
 from kit.analysis.stats.estimate import INCONCLUSIVE
 from kit.analysis.stats.estimators import mean_centre
+from kit.analysis.stats.sequential import widening
 from kit.model.default import AUTO_ROUNDS
 from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.model.session import DONE, Request, Session
@@ -55,6 +57,23 @@ def test_looks_are_the_measured_rounds_of_an_open_session() -> None:
     assert looks(replace(made, samples=(*made.samples, again, warm))) == 4
 
 
+def test_an_arm_that_dropped_out_keeps_the_interval_of_its_last_look() -> None:
+    values = np.random.default_rng(5).normal(0, 0.01, (3, 8))
+    rounds = (8, 3, 8)
+
+    def reaches(looks: int) -> list[float]:
+        contrasts = [
+            variance_pooling.Contrast((arm, 0), mean_centre(values[arm, :n] - values[0, :n]), True)
+            for arm, n in enumerate(rounds)
+            if arm
+        ]
+        shared = variance_pooling.share(contrasts, 2, looks)
+        return [(one.interval_together().high or 0) - one.estimate for one in shared]
+
+    (early, late), (still, later) = reaches(3), reaches(8)
+    assert still == early and later > late and reaches(0)[0] < early
+
+
 def test_an_open_session_is_analysed_with_wider_simultaneous_intervals() -> None:
     fixed, chosen = (analyse(session(Request(rounds=rounds))) for rounds in (4, AUTO_ROUNDS))
     for one, two in zip(fixed.comparisons, chosen.comparisons, strict=True):
@@ -75,7 +94,7 @@ def test_simultaneous_intervals_hold_at_every_look(arms: int) -> None:
             contrasts = [
                 variance_pooling.Contrast((i, 0), mean_centre(each[i, :n] - each[0, :n]), True) for i in range(1, arms)
             ]
-            found = variance_pooling.share(contrasts, arms - 1, widening(n))
+            found = variance_pooling.share(contrasts, arms - 1, n)
             if any(item.interval_together().leaves_out(0.0) for item in found):
                 missed += 1
                 break
@@ -122,7 +141,12 @@ def test_a_session_always_has_the_same_outlook() -> None:
     made = samples(4, 0.012)
     found = outlook(made)
     assert found == outlook(made) and not found.hopeless
-    assert found.seconds and found.seconds[0] < found.seconds[1] < found.seconds[2] < found.most == 96 * 60.0
+    assert found.seconds and found.seconds[0] < found.seconds[1] < found.seconds[2] < found.most
+    open_ = replace(session(Request(rounds=AUTO_ROUNDS)), samples=tuple(made))
+    going_on = racing(analyse(open_).rankings, open_.baselines)
+    assert 1 < len(going_on) < len(ARMS)
+    runs = {arm: sum(item.phases[0].real or 0 for item in made if item.arm == arm) for arm in ARMS}
+    assert found.most == pytest.approx(96 * 60.0 * sum(runs[arm] for arm in going_on) / sum(runs.values()))
     twice = outlook(made, seconds=120.0)
     assert twice.seconds == tuple(2 * seconds for seconds in found.seconds)
     assert outlook(samples(6, 0.002)) == Outlook()

@@ -28,6 +28,15 @@ def test_a_pause_counts_for_nothing() -> None:
     assert round_seconds(timed(pause=86400.0)) == round_seconds(timed()) == LENGTH
 
 
+def test_a_round_of_fewer_arms_takes_their_share() -> None:
+    made = timed()  # bare takes 11 of the 23 seconds of runs
+    assert round_seconds(made, made.arms) == pytest.approx(LENGTH)
+    assert round_seconds(made, ["bare"]) == pytest.approx(LENGTH * 11 / 23)
+    rarely = [sample for sample in made.samples if sample.arm == "bare" or sample.round <= 3]
+    dropped = replace(made, samples=tuple(rarely))  # a round had 11 + 12 / 2 seconds of runs on average
+    assert round_seconds(dropped, ["bare"]) == pytest.approx(LENGTH * 11 / 17)
+
+
 def test_a_session_of_one_round_took_as_long_as_its_runs() -> None:
     assert round_seconds(timed(rounds=1)) == elapsed(timed(rounds=1)) == pytest.approx(10 + 11 + 2 * 1)
     assert elapsed(night(1, 0.1)) is None and round_seconds(night(1, 0.1)) is None

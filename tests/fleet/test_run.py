@@ -88,20 +88,20 @@ NEW, OLD = Docker("29.1.0"), Docker("20.10.24")
 @pytest.mark.parametrize(
     ("dockers", "request_", "arms", "reference", "says"),
     [
-        ((NEW, NEW), Request("smoke"), ["overlayfs", "overlay2", "btrfs", "vfs", "fuse-overlayfs", "zfs"],
+        ((NEW, NEW), Request("smoke"), ["overlayfs", "overlay2", "btrfs", "fuse-overlayfs", "zfs"],
          "layer:overlayfs", ""),
         ((OLD, OLD), Request("smoke"),
-         ["overlay2", "btrfs", "vfs", "fuse-overlayfs", "aufs", "devicemapper", "zfs"], "layer:overlay2", ""),
-        ((NEW, OLD), Request("smoke"), ["overlay2", "btrfs", "vfs", "fuse-overlayfs", "zfs"], "layer:overlay2",
+         ["overlay2", "btrfs", "fuse-overlayfs", "aufs", "devicemapper", "zfs"], "layer:overlay2", ""),
+        ((NEW, OLD), Request("smoke"), ["overlay2", "btrfs", "fuse-overlayfs", "zfs"], "layer:overlay2",
          "(29.1.0 with overlayfs on one; 20.10.24 with overlay2 on two)"),
         ((Docker("29.1.0", None, "overlay2"), NEW), Request("smoke"),
-         ["overlay2", "overlayfs", "btrfs", "vfs", "fuse-overlayfs", "zfs"], "layer:overlay2",
+         ["overlay2", "overlayfs", "btrfs", "fuse-overlayfs", "zfs"], "layer:overlay2",
          "(29.1.0 with overlay2 on one; 29.1.0 with overlayfs on two)"),
         ((OLD, NEW), Request("smoke", engine="docker@29"),
-         [f"docker@29/{name}" for name in ("overlayfs", "overlay2", "btrfs", "vfs", "fuse-overlayfs", "zfs")],
+         [f"docker@29/{name}" for name in ("overlayfs", "overlay2", "btrfs", "fuse-overlayfs", "zfs")],
          "layer:docker@29/overlayfs", ""),
         ((NEW, NEW), Request("smoke", guest="uml"),
-         ["overlay2", "btrfs", "vfs", "fuse-overlayfs", "aufs", "devicemapper", "zfs"], "layer:overlay2", ""),
+         ["overlay2", "btrfs", "fuse-overlayfs", "aufs", "devicemapper", "zfs"], "layer:overlay2", ""),
         ((NEW, OLD), Request("smoke", arms=("bare", "layer:overlay2", "layer:overlayfs")), ["overlay2", "overlayfs"],
          "layer:overlay2", ""),
     ],
@@ -133,7 +133,7 @@ def test_default_arms_are_those_that_every_machine_is_known_to_run(
     monkeypatch.setattr(run, "_chosen", lambda request, context, plan=None: (replace(ONE, docker=OLD), tried))
     paths = replace(find_paths(), data=tmp_path)
     context = run.FleetContext(Address("127.0.0.1", 1), Selection(), paths, new_store(tmp_path / "kit.db"), Quiet())
-    for session in run.run_each(Request("smoke", control=False), context):
+    for session in run.run_each(Request("smoke", control=False, cache="cold"), context):
         ladder = [f"{placement}:overlay2" for placement in ("runtime", "bind", "volume", "layer")]
         assert list(session.arms) == ["bare", *ladder, "layer:vfs"]
 

@@ -69,7 +69,8 @@ names = ("bare@xfs", "layer:shinyfs")
 session = Session("s", 0.0, "0", "t", "done", Request(), names, (names[::-1],), 1, {"caches": "warm"},
                   samples=tuple(map(run, names)))
 print(json.dumps({
-    "arm": [str(arm), arm.filesystem], "planned": list(map(str, default_arms("docker", Docker()))), "fix": fix_of(arm),
+    "arm": [str(arm), arm.filesystem], "fix": fix_of(arm),
+    "planned": list(map(str, default_arms("docker", Docker(), "cold"))),
     "blocker": [blocker.reason, blocker.fix], "tried": [name for _, name, _ in driver_arms(Docker())],
     "guest": had_in("qemu"), "modules": kernel_modules(), "lacks": list(drivers_lacking([arm])),
     "report": render("full", session),

@@ -43,10 +43,12 @@ def test_host_is_compared_with_bare_where_there_is_one() -> None:
 
 
 def test_default_arms_are_the_ladder_and_every_driver() -> None:
-    arms = [str(arm) for arm in default_arms("docker", Docker())]
+    arms = [str(arm) for arm in default_arms("docker", Docker(), "cold")]
     assert arms[:5] == ["bare", "runtime:overlay2", "bind:overlay2", "volume:overlay2", "layer:overlay2"]
     assert arms[5:] == [f"layer:{driver.name}" for driver in graph_drivers() if driver.name != "overlay2"]
-    system = [str(arm) for arm in default_arms("system", Docker(), "overlay2")]
+    warm = [str(arm) for arm in default_arms("docker", Docker(), "warm")]
+    assert warm == [arm for arm in arms if arm != "layer:vfs"]
+    system = [str(arm) for arm in default_arms("system", Docker(), "cold", "overlay2")]
     assert system == ["host@dir", "bind:system/overlay2", "volume:system/overlay2", "layer:system/overlay2"]
 
 
@@ -55,7 +57,7 @@ LADDER = ("runtime", "bind", "volume", "layer")
 
 def test_default_arms_follow_the_docker_that_would_run() -> None:
     def arms(docker: Docker, engine: str = "docker") -> list[str]:
-        return [str(arm) for arm in default_arms(engine, docker)]
+        return [str(arm) for arm in default_arms(engine, docker, "cold")]
 
     new, old = arms(Docker("29.1.0")), arms(Docker("28.5.2"))
     assert new[:6] == ["bare", *(f"{placement}:overlayfs" for placement in LADDER), "layer:overlay2"]

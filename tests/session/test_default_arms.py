@@ -114,7 +114,7 @@ def test_a_version_in_the_name_of_the_engine_decides_without_the_machine() -> No
         ]
         assert found.default_reference == "layer:docker@29/overlayfs"
         assert [str(arm) for arm in found.plan.arms if arm.placement == "layer"] == [
-            f"layer:docker@29/{name}" for name in ("overlayfs", "overlay2", "btrfs", "vfs", "fuse-overlayfs", "zfs")
+            f"layer:docker@29/{name}" for name in ("overlayfs", "overlay2", "btrfs", "fuse-overlayfs", "zfs")
         ]
 
 

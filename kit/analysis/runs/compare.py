@@ -170,12 +170,12 @@ def compare(
     baselines: Sequence[tuple[str, str]],
     metrics: Sequence[str] = COMPARED,
     whole: bool = False,
-    widening: float = 1.0,
+    looks: int = 0,
 ) -> tuple[Comparison, ...]:
     """Compare measured samples in pairs (arm, baseline). Samples with different digests are not compared.
 
-    ``whole``: only the whole run (the total of several phases), not each phase. ``widening``: of the simultaneous
-    intervals, by kit.analysis.session.stopping, if the session chose its own end."""
+    ``whole``: only the whole run (the total of several phases), not each phase. ``looks``: rounds after which a
+    session that chose its own end has looked at its answer; 0 for one whose number of rounds was fixed."""
     runs = samples if isinstance(samples, Runs) else Runs(samples)
     pairs = [
         ((arm, point), (base, point))
@@ -190,27 +190,27 @@ def compare(
         keys = list(dict.fromkeys(key for pair in here for key in pair))
         for phase in runs.phases(keys)[-1 if whole else 0 :]:
             for metric in metrics:
-                found += _compare_point(runs, here, phase, metric, family, widening)
+                found += _compare_point(runs, here, phase, metric, family, looks)
             for name, figure in ({} if whole else runs.reported(keys, phase)).items():
-                made = _compare_point(runs, here, phase, name, family, widening)
+                made = _compare_point(runs, here, phase, name, family, looks)
                 found += [replace(item, unit=figure.unit, better=figure.better) for item in made]
     return tuple(found)
 
 
 def _compare_point(
-    runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: str, metric: str, family: int, widening: float
+    runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: str, metric: str, family: int, looks: int
 ) -> Iterator[Comparison]:
     """Compare all arms at one point: they share the estimate of the noise."""
     keys = list(dict.fromkeys(key for pair in pairs for key in pair))
     adjusting = find_adjusting(runs, keys, phase, metric)
     found = [made for pair in pairs if (made := pair_up(runs, pair, phase, metric, adjusting))]
-    return compare_paired(found, phase, family, widening)
+    return compare_paired(found, phase, family, looks)
 
 
-def compare_paired(found: Sequence[Paired], phase: str, family: int, widening: float = 1.0) -> Iterator[Comparison]:
+def compare_paired(found: Sequence[Paired], phase: str, family: int, looks: int = 0) -> Iterator[Comparison]:
     """Compare arms by one metric known for each round: they share the estimate of the noise. Intervals are simultaneous
     with all ``family`` comparisons."""
-    compared = list(_compare_paired(found, phase, family, widening))
+    compared = list(_compare_paired(found, phase, family, looks))
     visible = max((visible_in(item) for item in compared if item.control), default=1.0)
     return iter([replace(item, visible=visible) for item in compared])
 
@@ -219,17 +219,17 @@ def visible_in(control: Comparison) -> float:
     return visible_ratio(Interval(control.ratio or 0.0, control.low_bound, control.high_bound, control.n))
 
 
-def _compare_paired(found: Sequence[Paired], phase: str, family: int, widening: float) -> Iterator[Comparison]:
+def _compare_paired(found: Sequence[Paired], phase: str, family: int, looks: int) -> Iterator[Comparison]:
     counted = [not is_control(item.arm[0]) for item in found]
     positive = [(item, one) for item, one in zip(found, counted, strict=True) if item.positive]
-    shared = variance_pooling.share([item.ratio(one) for item, one in positive], family, widening)
+    shared = variance_pooling.share([item.ratio(one) for item, one in positive], family, looks)
     plain = shared
     if any(item.adjusting for item in found):
-        plain = variance_pooling.share([item.ratio(one, adjusted=False) for item, one in positive], family, widening)
+        plain = variance_pooling.share([item.ratio(one, adjusted=False) for item, one in positive], family, looks)
     ratios = iter(zip(shared, plain, strict=True))
     proportional = len(positive) == len(found)
     contrasts = [item.difference(one, proportional) for item, one in zip(found, counted, strict=True)]
-    differences = variance_pooling.share(contrasts, family, widening)
+    differences = variance_pooling.share(contrasts, family, looks)
     for item, one, difference in zip(found, counted, differences, strict=True):
         known = described(item.metric)
         empty = Comparison(

@@ -26,6 +26,8 @@ COPIES = 0.006
 #: The least margin of intervals of interleaved runs, as a share of the ratio, for any number of rounds.
 LEAST_REACH = math.expm1(1.97 * COPIES)
 _BLOCKS = 10_000  # as many as a covariate is judged by
+#: Share of the rounds that an arm was in, above which it has not dropped out.
+_LASTING = 0.8
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,10 @@ def with_error(centre: variance_pooling.PooledEstimate, known: float) -> varianc
 
 def find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> Adjusting | None:
     """Return the covariate that explains most of these arms' noise, or None if none helps."""
-    if described(metric).noise != SPEED or len(keys) < 2 or runs.unpaired:
+    if described(metric).noise != SPEED or runs.unpaired:
+        return None
+    keys = _lasting(runs, keys)
+    if len(keys) < 2:
         return None
     places = _some(runs.common(keys))
     y = np.array([runs.values(key, phase, metric)[place] for key, place in zip(keys, places, strict=True)]).T
@@ -213,6 +218,13 @@ def find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> 
         if found and (best is None or found.variance_left < best.covariate.variance_left):
             best = Adjusting(name, found)
     return best
+
+
+def _lasting(runs: Runs, keys: Sequence[Key]) -> list[Key]:
+    """Return the arms that ran in most rounds, without those that have dropped out of the race: the slope of the others
+    needs all their rounds."""
+    rounds = {key: int(runs.common([key])[0].size) for key in keys}
+    return [key for key, count in rounds.items() if count > _LASTING * max(rounds.values())]
 
 
 def _some(places: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:

@@ -14,7 +14,7 @@ from kit.analysis.session.footprint import Footprint, footprints
 from kit.analysis.session.ladder import Ladder, climb, whole_ladder
 from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.session.scaling import Growth, growths
-from kit.analysis.session.stopping import looks, widening
+from kit.analysis.session.stopping import looks
 from kit.analysis.session.tasks import TaskCost, compare_tasks
 from kit.analysis.stats.estimate import Interval
 from kit.analysis.traces.calls import CallCosts, Overhead, compare_calls, overheads
@@ -155,7 +155,7 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
     """
     runs = Runs(session.samples)
     rounds = looks(session)
-    comparisons = compare(runs, session.baselines, widening=widening(rounds))
+    comparisons = compare(runs, session.baselines, looks=rounds)
     rankings = rank(
         runs, session.arms, metric, reference, session.request.margin, rounds, DEFAULT_REFERENCE.text(session.facts),
         session.baselines,
@@ -172,9 +172,7 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         runs,
         runs_by_point(runs, session.arms),
         rankings,
-        _unrepeated(session, comparisons, widening(rounds))
-        if any(item.rerun_of is not None for item in marked)
-        else (),
+        _unrepeated(session, comparisons, rounds) if any(item.rerun_of is not None for item in marked) else (),
         compare_tasks(runs, session.baselines, session.request.params),
         compare_calls(session.samples, runs, session.baselines),
         overheads(session.samples, runs),
@@ -187,7 +185,7 @@ def rank_so_far(session: Session) -> tuple[Ranking, ...]:
     """Return the rankings of a running session. Other statistics are left out, since the next run waits."""
     return rank(
         Runs(session.samples), session.arms, margin=session.request.margin, rounds=looks(session),
-        default_reference=DEFAULT_REFERENCE.text(session.facts), baselines=session.baselines,
+        default_reference=DEFAULT_REFERENCE.text(session.facts), baselines=session.baselines, with_best=False,
     )  # fmt: skip
 
 
@@ -216,9 +214,9 @@ def _floors(comparisons: tuple[Comparison, ...]) -> list[NoiseFloor]:
     ]  # fmt: skip
 
 
-def _unrepeated(session: Session, comparisons: tuple[Comparison, ...], inflation: float) -> tuple[Unrepeated, ...]:
+def _unrepeated(session: Session, comparisons: tuple[Comparison, ...], rounds: int) -> tuple[Unrepeated, ...]:
     runs = Runs(session.samples, repetitions=False)
-    planned = compare(runs, session.baselines, ("real",), whole=True, widening=inflation)
+    planned = compare(runs, session.baselines, ("real",), whole=True, looks=rounds)
     before = {(item.arm, item.baseline, item.point): item for item in planned}
     found = ((item, before.get((item.arm, item.baseline, item.point))) for item in whole_real(comparisons))
     return tuple(Unrepeated(item, other) for item, other in found if other and not item.control)

@@ -9,7 +9,6 @@ from functools import cached_property
 
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.runs.paired import Paired, Unpaired
-from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators, variance_pooling
 from kit.analysis.stats.estimate import Estimate, Interval, as_ratio
 
@@ -84,7 +83,7 @@ class PairSet:
         if not size:
             return {}
         judged = [replace(item, counted=one) for item, one in zip(self._contrasts, counted, strict=True)]
-        shared = variance_pooling.share(judged, size, widening(self.rounds))
+        shared = variance_pooling.share(judged, size, self.rounds)
         found = {}
         for pair, one, centre in zip(self.pairs, counted, shared, strict=True):
             if one:

@@ -5,7 +5,8 @@ A session knows a distribution of what it does not know (Gelman et al. 2013, Bay
 1. The variance of a round: scaled inverse chi², with the pooled variance and degrees of freedom of the ranking.
 2. What each arm costs: normal around its estimate. Arms near the reference scatter about a common value; how much they
    scatter is unknown, and drawn as well. Without that, identical arms would seem to differ by their luck so far.
-3. Further rounds: normal noise of each arm. All ratios of a round have the reference's noise in common.
+3. Further rounds: normal noise of each arm. All ratios of a round have the reference's noise in common. An arm with a
+   verdict is run no more.
 
 Each draw plays the rounds up to MOST_ROUNDS and asks after each whether the arms have verdicts. So the ends of the
 range contain what is unknown of ratio and noise, for all arms together. benchmarks/proofs/outlook.py plays whole
@@ -22,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.analysis.session.difference import Difference
+from kit.analysis.session.race import racing
 from kit.analysis.session.ranking import Ranking, RankRow
-from kit.analysis.session.stopping import widening
 from kit.analysis.session.timing import count_rounds, round_seconds
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimate import INCONCLUSIVE
 from kit.analysis.stats.estimators import Floats
+from kit.analysis.stats.sequential import widening
 from kit.model.plan import DECIDE_FROM, MOST_ROUNDS
 from kit.model.session import Session
 
@@ -62,7 +64,8 @@ class Outlook:
 
 def find_outlook(session: Session, rankings: Sequence[Ranking]) -> Outlook:
     """Return what further rounds would probably decide. A session always has the same outlook."""
-    each, rounds = round_seconds(session), MOST_ROUNDS - count_rounds(session)
+    each = round_seconds(session, racing(rankings, session.baselines))
+    rounds = MOST_ROUNDS - count_rounds(session)
     judged = [(row, ranking.point) for ranking in rankings for row in _judged(ranking)]
     undecided = [(row.arm, point) for row, point in judged if row.verdict == INCONCLUSIVE]
     if rounds < 1 or not undecided:
@@ -94,9 +97,10 @@ def _judged(ranking: Ranking) -> list[RankRow]:
 
 
 def decided_looks(ranking: Ranking, rounds: int, draws: int, rng: np.random.Generator) -> Looks:
-    """Return arms x rounds x draws: whether the arm has a verdict after that number of further rounds. The arms are
-    those that decide about the session's end, in the ranking's order."""
-    compared = [row.against for row in _judged(ranking) if row.against]
+    """Return arms x rounds x draws: whether the arm has had a verdict by that number of further rounds, since it is run
+    no more then. The arms are those that decide about the session's end, in the ranking's order."""
+    rows = _judged(ranking)
+    compared = [row.against for row in rows if row.against]
     further = np.arange(1, rounds + 1)
     if not compared:
         return np.zeros((0, rounds, draws), bool)
@@ -115,7 +119,8 @@ def decided_looks(ranking: Ranking, rounds: int, draws: int, rng: np.random.Gene
             for which in (0, 1)
         )
         equivalent = (away + bounded <= math.log1p(ranking.margin)) & (total >= DECIDE_FROM) & control
-        looks[i] = equivalent | (away > significant)
+        looks[i] = np.logical_or.accumulate(equivalent | (away > significant), axis=0)
+        looks[i] |= rows[i].verdict != INCONCLUSIVE
     return looks
 
 

@@ -28,7 +28,6 @@ from kit.analysis.runs.compare import Comparison, compare, is_control
 from kit.analysis.runs.paired import find_adjusting, pair_up
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.session.difference import Difference, PairSet
-from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimate import INCONCLUSIVE, LESS, MORE, REFERENCE, Verdict
 from kit.core.errors import UsageError
@@ -142,13 +141,15 @@ def rank(
     rounds: int = 0,
     default_reference: str = "",
     baselines: Sequence[tuple[str, str]] = (),
+    with_best: bool = True,
 ) -> tuple[Ranking, ...]:
     """Return one ranking for each point that contains two arms or more, over the whole run. ``metric``: ``whole`` where
     it was measured, else ``real``. ``margin``: differences below it are equivalent, 0.03 for 3 %. ``rounds``: as
     kit.analysis.session.stopping.looks returns them. ``default_reference``: the reference if none is named, provided
-    that it ran. ``baselines``: of the session, the control's too. Raises UsageError for a metric or a reference that is
-    missing."""
-    asked = _Asked(arms, metric, reference, margin, rounds, default_reference, tuple(baselines))
+    that it ran. ``baselines``: of the session, the control's too. ``with_best``: compare each pick with the best, too,
+    which takes half the time; the next run waits where a session looks at its answer. Raises UsageError for a metric or
+    a reference that is missing."""
+    asked = _Asked(arms, metric, reference, margin, rounds, default_reference, tuple(baselines), with_best)
     made = (_rank(runs, point, asked) for point in runs.points)
     found = [ranking for ranking in made if ranking]
     if not found and (metric or reference):
@@ -167,6 +168,7 @@ class _Asked:
     rounds: int
     default_reference: str
     baselines: tuple[tuple[str, str], ...]
+    with_best: bool
 
 
 def rank_by(
@@ -176,7 +178,7 @@ def rank_by(
     key = ranking.reference, ranking.point
     if not measured(runs, [key], runs.phases([key])[-1], metric):
         return None
-    asked = _Asked(arms, metric, ranking.reference, ranking.margin, ranking.rounds, "", tuple(baselines))
+    asked = _Asked(arms, metric, ranking.reference, ranking.margin, ranking.rounds, "", tuple(baselines), True)
     return _rank(runs, ranking.point, asked)
 
 
@@ -226,8 +228,8 @@ def _rank(runs: Runs, point: str, asked: _Asked) -> Ranking | None:
         tuple(across[other, first] for other in others if (other, first) in across),
         tuple(found[pair] for pair in wanted if pair in found), adjusting.name if adjusting else "",
         tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}), margin, rounds,
-        tuple(pair for pick in picks for pair in _outdone(pick, picks, pairs, better)), runs.unpaired, runs.labelled,
-        () if runs.labelled else tuple(_costs(compared, rows)),
+        tuple(pair for pick in picks if asked.with_best for pair in _outdone(pick, picks, pairs, better)),
+        runs.unpaired, runs.labelled, () if runs.labelled else tuple(_costs(compared, rows)),
     )  # fmt: skip
 
 
@@ -238,7 +240,7 @@ def _compared(runs: Runs, asked: _Asked, point: str, phase: str, metric: str) ->
 
 
 def _compare(runs: Runs, baselines: tuple[tuple[str, str], ...], metric: str, rounds: int) -> tuple[Comparison, ...]:
-    return compare(runs, baselines, (metric,), whole=True, widening=widening(rounds))
+    return compare(runs, baselines, (metric,), whole=True, looks=rounds)
 
 
 def _costs(compared: Sequence[Comparison], rows: Sequence[RankRow]) -> Iterator[Comparison]:

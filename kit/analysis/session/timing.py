@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import mean, median
@@ -34,10 +34,22 @@ def elapsed(session: Session) -> float | None:
     return sum(_gaps(made)) + (_mean(made) or made[-1].seconds) if made else None
 
 
-def round_seconds(session: Session) -> float | None:
-    """Return what a round takes with all that comes with it; None where no run has a time."""
+def round_seconds(session: Session, arms: Collection[str] = ()) -> float | None:
+    """Return what a round takes with all that comes with it; None where no run has a time. ``arms``: those of the
+    round, all where it is empty."""
     made = [item for item in _rounds(session) if item.number]
-    return (_mean(made) or made[-1].seconds) if made else None
+    whole = (_mean(made) or made[-1].seconds) if made else None
+    if not (arms and whole):
+        return whole
+    taken: dict[str, dict[int, float]] = {}  # seconds of an arm's runs, by round
+    for sample in session.samples:
+        if sample.counts and sample.rerun_of is None:
+            of_arm = taken.setdefault(sample.arm, {})
+            of_arm[sample.round] = of_arm.get(sample.round, 0.0) + _seconds(sample)
+    rounds = {number for of_arm in taken.values() for number in of_arm}
+    usual = sum(sum(of_arm.values()) for of_arm in taken.values()) / len(rounds)
+    racing = sum(mean(of_arm.values()) for arm, of_arm in taken.items() if arm in arms)
+    return whole * racing / usual if usual else whole
 
 
 def _rounds(session: Session) -> Iterator[_Round]:

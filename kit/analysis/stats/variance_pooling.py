@@ -43,6 +43,7 @@ from kit.analysis.stats.arm_variance import (
 )
 from kit.analysis.stats.estimate import Estimate, Interval
 from kit.analysis.stats.estimators import CONFIDENCE, Centre, Floats, own_degrees, student_quantile
+from kit.analysis.stats.sequential import widening
 
 POWER = 0.80
 
@@ -132,11 +133,13 @@ class PooledEstimate(Centre):
         return None if self.error is None else self.seen * self.error
 
 
-def share(contrasts: Sequence[Contrast], family: int, widening: float = 1.0) -> list[PooledEstimate]:
+def share(contrasts: Sequence[Contrast], family: int, looks: int = 0) -> list[PooledEstimate]:
     """Return the centres, in the order given, with errors and degrees of freedom for valid 95 % intervals. These are
     individual, and simultaneous with all ``family`` comparisons.
 
-    ``widening``: for a session that chose its own end (kit.analysis.session.stopping)."""
+    ``looks``: rounds after which a session that chose its own end has looked at its answer, 0 for one whose number of
+    rounds was fixed. An arm that has dropped out was looked at after its own rounds alone: its interval stays as wide
+    as it was (kit.analysis.stats.sequential)."""
     found = [PooledEstimate(**vars(item.centre)) for item in contrasts]
     known = [i for i, item in enumerate(contrasts) if item.centre.error is not None]
     alike = [i for i in known if contrasts[i].alike]
@@ -145,15 +148,13 @@ def share(contrasts: Sequence[Contrast], family: int, widening: float = 1.0) -> 
     joint = alike if all(contrasts[i].values for i in alike) else []
     groups = (joint, True), (sorted(set(alike) - set(joint)), True), (sorted(set(known) - set(alike)), False)
     for group, moderated in groups:
-        made = _share([contrasts[i] for i in group], family, widening, moderated, bool(joint)) if group else []
+        made = _share([contrasts[i] for i in group], family, looks, moderated, bool(joint)) if group else []
         for i, centre in zip(group, made, strict=True):
             found[i] = centre
     return found
 
 
-def _share(
-    group: Sequence[Contrast], family: int, widening: float, moderated: bool, joint: bool
-) -> list[PooledEstimate]:
+def _share(group: Sequence[Contrast], family: int, looks: int, moderated: bool, joint: bool) -> list[PooledEstimate]:
     numbers: dict[Hashable, int] = {}
     places = tuple(
         (numbers.setdefault(one, len(numbers)), numbers.setdefault(other, len(numbers)))
@@ -179,15 +180,16 @@ def _share(
         errors = times * np.sqrt(variance / n)
     few = tuple(min(int(d), _MOST) for d in own)
     small = tuple(min(d, _MOST) for d in arms)
-    quantiles = _find_quantiles(*_in_order(places, few, small, moderated, counted), level, widening)
+    shape = _in_order(places, few, small, moderated, counted)
+    quantiles = [_find_quantiles(*shape, level, widening(min(looks, item.centre.n))) for item in group]
     normal = [
-        (quantiles.alone, *((quantiles.together, quantiles.bounded) if one else (quantiles.alone, quantiles.lone)))
-        for one in counted
+        (each.alone, *((each.together, each.bounded) if one else (each.alone, each.lone)))
+        for each, one in zip(quantiles, counted, strict=True)
     ]
     halves = _student_quantiles(np.array(normal), degrees[:, None])
     return [
-        _made(item, float(error), float(freedom), half, quantiles, family)
-        for item, error, freedom, half in zip(group, errors, degrees, halves.tolist(), strict=True)
+        _made(item, float(error), float(freedom), half, each, family)
+        for item, error, freedom, half, each in zip(group, errors, degrees, halves.tolist(), quantiles, strict=True)
     ]
 
 
@@ -267,10 +269,10 @@ def _find_quantiles(
     moderated: bool,
     counted: tuple[bool, ...],
     level: float,
-    widening: float,
+    widened: float,
 ) -> _Quantiles:
     """Return the quantiles for simultaneous intervals of the counted comparisons, which err with ``level`` /
-    ``widening``. With a noisy arm they err with ``level`` * ``_MORE_ERRORS``, not widened: widened ones would be a
+    ``widened``. With a noisy arm they err with ``level`` * ``_MORE_ERRORS``, not widened: widened ones would be a
     third wider after 3 rounds. Not ``moderated``: each comparison has its own variance."""
     plain = _simulate(places, degrees, arms, moderated, None)
     noisy = [_simulate(places, degrees, arms, True, arm) for arm in (_FIRST, _EACH) if moderated]
@@ -279,26 +281,26 @@ def _find_quantiles(
     together, bounded = alone, lone
     if members > 1:
         rows = np.flatnonzero(counted)
-        together, bounded = (_simultaneous(plain, noisy, rows, share_, widening) for share_ in (level, 2 * level))
-    elif members and level / widening < error:
-        together, bounded = (_individual(plain, noisy, share_, widening) for share_ in (level, 2 * level))
+        together, bounded = (_simultaneous(plain, noisy, rows, share_, widened) for share_ in (level, 2 * level))
+    elif members and level / widened < error:
+        together, bounded = (_individual(plain, noisy, share_, widened) for share_ in (level, 2 * level))
     some = np.s_[:, : max(1, _BEYOND**2 // len(places))]
     half = _student_quantiles(max(together, alone), plain.freedom[some]) * plain.ratio[some]
     power = float(np.quantile(half - plain.away[some], POWER)) - float(np.median(half))
     return _Quantiles(alone, together, lone, bounded, float(np.median(plain.ratio)), power)
 
 
-def _individual(plain: _Draws, noisy: Sequence[_Draws], level: float, widening: float) -> float:
+def _individual(plain: _Draws, noisy: Sequence[_Draws], level: float, widened: float) -> float:
     if not noisy:
-        return _normal(level / widening)
+        return _normal(level / widened)
     found = (_tail(draws.z[draws.hit], _MORE_ERRORS * level) for draws in noisy)
-    return max(_tail(plain.z, level / widening), *found)
+    return max(_tail(plain.z, level / widened), *found)
 
 
 def _simultaneous(
-    plain: _Draws, noisy: Sequence[_Draws], rows: NDArray[np.intp], level: float, widening: float
+    plain: _Draws, noisy: Sequence[_Draws], rows: NDArray[np.intp], level: float, widened: float
 ) -> float:
-    found = [(plain, level / widening), *((draws, _MORE_ERRORS * level) for draws in noisy)]
+    found = [(plain, level / widened), *((draws, _MORE_ERRORS * level) for draws in noisy)]
     return max(_tail(draws.z[rows].max(axis=0), share_, rows.size) for draws, share_ in found)
 
 

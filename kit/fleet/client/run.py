@@ -239,8 +239,9 @@ def _with_arms(request: Request, members: Sequence[Member], context: FleetContex
             f"the machines' Docker differs ({_dockers(members)}): the default arms are those that all can have, with "
             f"{docker.driver} as default driver; pick like machines with --where docker=…, or name --arms"
         )
-    arms = [arm for arm in default_arms(request.engine, docker) if not any(member.lacks([arm]) for member in members)]
-    return replace(request, arms=tuple(map(str, arms))), docker
+    arms = default_arms(request.engine, docker, request.cache)
+    shared = [str(arm) for arm in arms if not any(member.lacks([arm]) for member in members)]
+    return replace(request, arms=tuple(shared)), docker
 
 
 def _dockers(members: Sequence[Member]) -> str:

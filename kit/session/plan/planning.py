@@ -209,9 +209,9 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
     elif request.engine == SYSTEM:
         from kit.engines.system import running_driver
 
-        arms = default_arms(SYSTEM, docker, running_driver())
+        arms = default_arms(SYSTEM, docker, request.cache, running_driver())
     else:
-        arms = default_arms(request.engine, docker)
+        arms = default_arms(request.engine, docker, request.cache)
     arms = in_variants(arms, request.commands, request.revisions)
     if baseline:
         in_variants((baseline,), request.commands, request.revisions)  # it names no other

@@ -9,14 +9,15 @@ from kit.analysis.runs.compare import Comparison, compare
 from kit.analysis.runs.disturbance import find_bursts, own_nature
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ladder import rungs
+from kit.analysis.session.race import racing
 from kit.analysis.session.ranking import Ranking, rank
 from kit.model.plan import MOST_ROUNDS, SHARED_ROUNDS, Plan, PlanStep
 from kit.model.sample import TRACED, Sample
 from kit.model.session import Session
 
-#: An arm whose simultaneous interval lies above this ratio to the reference is dropped after the minimum number of
-#: rounds: its exact penalty changes no decision.
-MUCH_WORSE = 1.2
+#: An arm whose simultaneous interval lies above this ratio to the reference drops out as soon as it has an interval:
+#: its exact penalty changes no decision.
+MUCH_WORSE, FIRST_INTERVAL = 1.2, 2
 #: Arms with their points, and why they fail.
 Failing = Mapping[tuple[str, str], str]
 #: Runs of an arm that all fail in the same way before it is run no more: its first ones, a warm-up included.
@@ -137,7 +138,7 @@ class Schedule:
         if not self._running:
             return frozenset(), EVERY_ARM_FAILED
         if number <= plan.rounds:
-            return self._running, ""
+            return self._least_round(number, earlier)
         if not plan.open_ended:
             return frozenset(), f"{plan.rounds} round{'s' if plan.rounds > 1 else ''}, as planned"
         if number > MOST_ROUNDS:
@@ -160,31 +161,38 @@ class Schedule:
         reason = f"round {number}: {', '.join(sorted(names))} not within ±{plan.precision:.1%} yet"
         return self._needed(names), f"{reason}; widest: {widest.arm} ±{widest.reach:.1%}"
 
+    def _least_round(self, number: int, earlier: Sequence[Sample]) -> tuple[frozenset[str], str]:
+        """Return the same as ``_active``, for a round that comes in any case: with every arm, but for one that is much
+        worse already."""
+        far = _much_worse(self._ranked(earlier)) if self._plan.until_decided and number > FIRST_INTERVAL else {}
+        return self._running - set(far), f"round {number}: {_without_far(far)}" if far else ""
+
+    def _ranked(self, earlier: Sequence[Sample]) -> tuple[Ranking, ...]:
+        arms = [str(arm) for arm in self._plan.arms if str(arm) in self._running]
+        rounds = len({sample.round for sample in earlier if sample.kind == "measured"})
+        return rank(
+            Runs(earlier), arms, margin=self._plan.margin, rounds=rounds, default_reference=self._default_reference,
+            baselines=self._plan.baselines, with_best=False,
+        )  # fmt: skip
+
     def _until_decided(self, number: int, earlier: Sequence[Sample]) -> tuple[frozenset[str], str]:
         """Return the same as ``_active``, for a session that ends when each arm has a verdict."""
-        plan, rounds = self._plan, len({item.round for item in earlier if item.kind == "measured"})
-        arms = [str(arm) for arm in plan.arms if str(arm) in self._running]
-        rankings = rank(
-            Runs(earlier), arms, margin=plan.margin, rounds=rounds, default_reference=self._default_reference,
-            baselines=plan.baselines,
-        )  # fmt: skip
-        if not any(item.verdict for found in rankings for item in found.rows if item.against):
+        plan, rounds = self._plan, len({sample.round for sample in earlier if sample.kind == "measured"})
+        rankings = self._ranked(earlier)
+        if not any(row.verdict for ranking in rankings for row in ranking.rows if row.against):
             if len([arm for arm in plan.arms if not arm.control and str(arm) in self._running]) < 2:
                 return frozenset(), f"{rounds} rounds: one arm, nothing to compare it with"
             if rounds >= SHARED_ROUNDS:
                 return frozenset(), f"{rounds} rounds: no two arms have two rounds in common"
             return self._running, f"round {number}: no two arms have two rounds in common yet"
-        undecided = {row.arm for found in rankings for row in found.undecided}
+        undecided = {row.arm for ranking in rankings for row in ranking.undecided}
         if not undecided:
             return frozenset(), _decided(rounds, rankings, plan.margin)
-        dropped = _much_worse(rankings)
-        for arm in undecided if dropped else ():
-            dropped -= self._related(arm)
-        reason = f"round {number}: {', '.join(sorted(undecided))} undecided"
-        if dropped:
-            much = f"more than {100 * (MUCH_WORSE - 1):.0f} % worse than {rankings[0].reference}"
-            reason += f"; without {', '.join(sorted(dropped))}: {much}"
-        return self._running - dropped, reason
+        far, arms = _much_worse(rankings), racing(rankings, plan.baselines) & self._running
+        reasons = [f"{', '.join(sorted(undecided))} undecided", _without_far(far)]
+        if decided := self._running - arms - set(far):
+            reasons.append(f"without {', '.join(sorted(decided))}: decided")
+        return arms, f"round {number}: {'; '.join(filter(None, reasons))}"
 
     def _related(self, name: str) -> set[str]:
         if name not in self._relations:
@@ -289,13 +297,23 @@ def _decided(rounds: int, rankings: Sequence[Ranking], margin: float) -> str:
     return f"decided after {rounds} rounds: each arm is {verdict}"
 
 
-def _much_worse(rankings: Sequence[Ranking]) -> set[str]:
-    """Return the arms that are significantly worse by this factor at every point. References never are."""
-    found = [
-        {row.arm for row in item.picks if row.against and (row.against.ratio.together.low or 0.0) > MUCH_WORSE}
-        for item in rankings
+def _much_worse(rankings: Sequence[Ranking]) -> dict[str, str]:
+    """Return the arms that are significantly worse by this factor at every point, each with what it is compared with.
+    References never are."""
+    worse = [
+        {
+            row.arm: row.against.other
+            for row in ranking.picks
+            if row.against and (row.against.ratio.together.low or 0.0) > MUCH_WORSE
+        }
+        for ranking in rankings
     ]
-    return set.intersection(*found)
+    return {arm: other for arm, other in worse[0].items() if all(arm in each for each in worse)} if worse else {}
+
+
+def _without_far(far: Mapping[str, str]) -> str:
+    much = f"more than {100 * (MUCH_WORSE - 1):.0f} % worse than {', '.join(sorted(set(far.values())))}"
+    return f"without {', '.join(sorted(far))}: {much}" if far else ""
 
 
 def _completed(samples: Iterable[Sample]) -> set[tuple[str, str, int]]:

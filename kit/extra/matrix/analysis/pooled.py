@@ -12,7 +12,7 @@ from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import DURABLE, REAL, split_picks
-from kit.analysis.session.stopping import looks, widening
+from kit.analysis.session.stopping import looks
 from kit.analysis.stats.estimate import NOT_RUN, REFERENCE, TOO_FEW
 from kit.analysis.stats.estimators import Centre, mean_centre
 from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
@@ -36,14 +36,14 @@ class _Gathered:
 
     def take(self, session: Session, reference: str, times: Sequence[str]) -> None:
         self.params[session.id] = session.request.params
-        runs, inflation = Runs(session.samples), widening(looks(session))
+        runs, rounds = Runs(session.samples), looks(session)
         picks = [arm for arm in split_picks(session.arms)[0] if arm != reference]
         asked = (
             (_REFERENCE, [(arm, reference) for arm in picks], (*times, SPACE, WRITTEN)),
             (_BARE, plain_pairs(session), times),
         )
         for kind, pairs, metrics in asked:
-            for item in outcomes(runs, compare(runs, pairs, metrics, whole=True, widening=inflation)):
+            for item in outcomes(runs, compare(runs, pairs, metrics, whole=True, looks=rounds)):
                 self.entries.setdefault((kind, item.comparison.metric), []).append(make_entry(session, item))
         self.not_run = {item.arm: item for item in session.not_run if item.arm in picks} | self.not_run
 

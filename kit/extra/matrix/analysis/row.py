@@ -12,7 +12,7 @@ from kit.analysis.runs.compare import Comparison, compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import Ranking, RankRow, rank, split_picks
-from kit.analysis.session.stopping import looks, widening
+from kit.analysis.session.stopping import looks
 from kit.analysis.stats.estimate import NOT_RUN, ONE_ROUND, REFERENCE
 from kit.analysis.stats.estimators import Centre, mean_centre
 from kit.core.errors import UsageError
@@ -91,7 +91,7 @@ def _rows(session: Session, reference: str, metric: str, margin: float) -> Itera
     pairs = [(arm, reference) for arm in session.arms if arm != reference]
     metrics = tuple({item.metric for item in rankings})
     beside = tuple({*metrics, SPACE, WRITTEN})
-    to_reference = _index(compare(runs, pairs, beside, whole=True, widening=widening(rounds)))
+    to_reference = _index(compare(runs, pairs, beside, whole=True, looks=rounds))
     picks, _ = split_picks(session.arms)
     for ranking in rankings:
         cells = [_cell(row, ranking, runs, to_reference, session.id) for row in ranking.rows if _is_shown(row)]
