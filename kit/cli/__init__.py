@@ -16,6 +16,7 @@ import click
 
 from kit import __version__
 from kit.cli.lazy import LazyGroup
+from kit.cli.named_store import NamedStore
 from kit.cli.streams import ReaderGoneError, complain, drop_unread, flush_streams, take_streams
 from kit.core import exit_code
 from kit.core.errors import KitError, UsageError, said_by_system
@@ -111,9 +112,10 @@ def main() -> NoReturn:
 
 
 def _run() -> int:
+    store = NamedStore()
     try:
         _check_words(sys.argv[1:])
-        code = cli.main(standalone_mode=False, prog_name="kit")
+        code = cli.main(standalone_mode=False, prog_name="kit", obj=store)
         flush_streams()
     except ReaderGoneError as error:
         code = exit_code.INTERRUPTED if _interrupted(error) else exit_code.DONE
@@ -121,9 +123,7 @@ def _run() -> int:
         complain(f"kit: {error}")
         code = error.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
-        from kit.cli.options import named_store
-
-        complain(f"kit: interrupted; what was measured is kept: kit show last{named_store()}")
+        complain(f"kit: interrupted; what was measured is kept: kit show last{store.option}")
         code = exit_code.INTERRUPTED
     except click.ClickException as error:
         complain(f"kit: {usage_error(error)}")
