@@ -246,7 +246,7 @@ def test_an_arm_that_is_much_worse_drops_out_as_soon_as_it_has_an_interval() -> 
     much = "without bind:vfs, layer:vfs: more than 20 % worse than layer:overlay2"
     assert rounds[2].reason == f"round 3: {much}" and much in rounds[3].reason
     ranking = rank(Runs(samples), list(map(str, arms)), rounds=len(rounds))[0]
-    assert {row.arm: row.verdict for row in ranking.rows if row.against and row.against.n == 2} == {
+    assert {row.arm: row.verdict for row in ranking.rows if row.against and row.against.ratio.n == 2} == {
         "layer:vfs": "slower", "bind:vfs": "slower",
     }  # fmt: skip
 

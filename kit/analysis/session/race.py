@@ -25,6 +25,6 @@ def racing(rankings: Sequence[Ranking], baselines: Sequence[tuple[str, str]]) ->
             is_open = cost.verdict_all == NOT_SIGNIFICANT and not cost.equivalent(ranking.margin)
             if cost.arm == ranking.reference and is_open:
                 arms.add(cost.baseline)
-        if any(row.against and row.against.visible > 1 + ranking.margin for row in ranking.undecided):
+        if any(row.against and row.against.ratio.visible > 1 + ranking.margin for row in ranking.undecided):
             arms |= {name for pair in baselines if is_control(pair[0]) for name in pair}
     return frozenset(arms)
