@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from kit.core import quantity
-from kit.core.errors import UsageError
+from kit.core.errors import KitError, UsageError
 from kit.core.quantity import cpu_list, duration, named, pairs, percentage, table_pairs
 from kit.model.default import AUTO, AUTO_ROUNDS, CACHES, DEFAULT_ENGINE, DEFAULT_IMAGE, OFF
 from kit.model.fact import LABEL
@@ -203,6 +203,8 @@ class SessionOptions(RoundOptions):
 
 
 OPTIONS: Mapping[str, Option] = options_of(SessionOptions)
+#: Of each option of pytest's command line.
+PYTEST_PREFIX = "--kit-"
 #: Those that pytest has too.
 SHARED = tuple(name for name, item in OPTIONS.items() if item.in_pytest)
 
@@ -238,3 +240,20 @@ def read_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
     values = {name: given[item.parameter] for name, item in OPTIONS.items()}
     negated = {name: not value for name, value in values.items() if OPTIONS[name].negated}
     return read_options({**values, **negated}, "--")
+
+
+def in_words_of_pytest(error: KitError) -> str:
+    """Return an error's text with options as pytest has them: --margin is --kit-margin, and --fresh, which is a keyword
+    of the fixture alone, is fresh. Commands of the kit stay as they are."""
+    return "\n".join(
+        line if "kit compare" in line else _OPTION.sub(_spelled_in_pytest, line) for line in str(error).splitlines()
+    )
+
+
+def _spelled_in_pytest(match: re.Match[str]) -> str:
+    item = _WORDS.get(match[0])
+    return match[0] if item is None else item.spelled(PYTEST_PREFIX if item.in_pytest else "")
+
+
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_WORDS = {word: item for item in OPTIONS.values() for word in item.words.split("/")}

@@ -18,9 +18,9 @@ import pytest
 
 from kit.core.errors import KitError
 from kit.model.option import Option
-from kit.model.options import OPTIONS, SHARED
+from kit.model.options import OPTIONS, PYTEST_PREFIX, SHARED
 from kit.pytest_plugin import xdist
-from kit.pytest_plugin.runner import NOT_MEASURED, PREFIX, RUNNER, SessionRunner, refuse_unwritable
+from kit.pytest_plugin.runner import NOT_MEASURED, RUNNER, SessionRunner, refuse_unwritable
 
 if TYPE_CHECKING:
     from kit.pytest_plugin.compare import Result
@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name in SHARED:
         item = OPTIONS[name]
         _add_shared(add, item)
-        parser.addini(f"kit_{name}", f"{'false: ' if item.negated else ''}the same as {item.spelled(PREFIX)}")
+        parser.addini(f"kit_{name}", f"{'false: ' if item.negated else ''}the same as {item.spelled(PYTEST_PREFIX)}")
     parser.addini("kit_store", "the same as --kit-store")
     add("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenario files")
     add("--kit-fs", default="", metavar="FS,FS", help="put arms that name no filesystem on each of these")
@@ -66,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def _add_shared(add: Callable[..., None], item: Option) -> None:
     """Add an option of requests under the plugin's prefix."""
-    words, name = item.spelled(PREFIX), f"kit_{item.name}"
+    words, name = item.spelled(PYTEST_PREFIX), f"kit_{item.name}"
     text = f"{item.help[0].lower()}{item.help[1:]}".replace("%", "%%")
     if item.kind is bool:
         action = "store_false" if item.negated else "store_true"

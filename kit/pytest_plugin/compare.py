@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.core.errors import KitError
+from kit.model.options import in_words_of_pytest
 from kit.pytest_plugin.check import WARN, check
 from kit.pytest_plugin.runner import NOT_MEASURED, RUNNER
 
@@ -65,7 +66,9 @@ def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
             limits = [threshold for threshold, _ in thresholds]
             check_request(made, limits, here=not request.config.getoption("kit_fleet"))
             session = request.config.stash[RUNNER].run(made)
-        except (KitError, pytest.UsageError) as error:
+        except KitError as error:
+            raise _not_measured(request, in_words_of_pytest(error)) from None
+        except pytest.UsageError as error:
             raise _not_measured(request, str(error)) from None
         if session.not_run:
             reasons = [f"{item.arm} not run: {item.reason}; fix: {item.fix}" for item in session.not_run]

@@ -10,7 +10,7 @@ import pytest
 
 from kit.core.errors import KitError, UsageError
 from kit.core.regular import read_text
-from kit.model.options import SessionOptions
+from kit.model.options import SessionOptions, in_words_of_pytest
 from kit.pytest_plugin.check import PenaltyError, check
 from kit.pytest_plugin.runner import RUNNER
 
@@ -38,7 +38,7 @@ class ScenarioFile(pytest.File):
             here = not self.config.getoption("kit_fleet")
             arms = check_request(self.request(()), self.thresholds, here=here).plan.arms
         except KitError as error:
-            raise self.CollectError(str(error)) from None
+            raise self.CollectError(in_words_of_pytest(error)) from None
         for arm in arms:
             item: pytest.Item = ScenarioItem.from_parent(self, name=str(arm))
             yield item

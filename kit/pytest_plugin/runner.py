@@ -10,15 +10,13 @@ import pytest
 
 from kit.core.errors import KitError
 from kit.core.sanitize import printable
-from kit.model.options import OPTIONS, SHARED, read_options, read_text_as
+from kit.model.options import OPTIONS, PYTEST_PREFIX, SHARED, read_options, read_text_as
 from kit.pytest_plugin.xdist import FIXTURE, refuse_xdist
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
     from kit.store import Store
 
-#: Of each option of pytest's command line.
-PREFIX = "--kit-"
 RUNNER = pytest.StashKey["SessionRunner"]()
 #: Of a test: the error by which it ended because its session could not be held.
 NOT_MEASURED = pytest.StashKey[BaseException]()
@@ -91,7 +89,7 @@ class SessionRunner:
         of_files = found["labels"].value if "labels" in found else {}
         listed = (self._ini("labels").splitlines(), self.config.getoption("kit_labels") or ())
         labels = [f"{name}={text}" for name, text in of_files.items()] + [text for part in listed for text in part]
-        return read_options({**given, "labels": labels}, PREFIX)  # of one name, the last counts
+        return read_options({**given, "labels": labels}, PYTEST_PREFIX)  # of one name, the last counts
 
     def _ini(self, name: str) -> str:
         return str(self.config.getini(f"kit_{name}") or "").strip()

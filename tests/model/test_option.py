@@ -13,7 +13,7 @@ import pytest
 import kit
 from kit.core.codec import UnreadableError, decode, encode
 from kit.core.errors import UsageError
-from kit.model.options import OPTIONS, RoundOptions, SessionOptions
+from kit.model.options import OPTIONS, RoundOptions, SessionOptions, in_words_of_pytest
 from kit.model.session import Request
 
 #: The one place: a line of RoundOptions.
@@ -102,3 +102,12 @@ def test_a_number_out_of_bounds_is_refused_from_a_store_too(name: str, odd: floa
 def test_a_plan_has_every_option_of_rounds() -> None:
     options = SessionOptions(precision=0.02, cache="cold", margin=0.1)
     assert RoundOptions(**options.of_rounds()).of_rounds() == options.of_rounds()
+
+
+def test_an_error_names_options_as_pytest_has_them() -> None:
+    error = UsageError("--load and --fresh exclude each other", "leave out --no-rerun, or use --fleet and --device")
+    assert in_words_of_pytest(error) == (
+        "--kit-load and fresh exclude each other\n  fix: leave out --kit-no-rerun, or use --fleet and --device"
+    )
+    command = UsageError("--load-param needs --load", "use for example kit compare git --load kernel:loop")
+    assert in_words_of_pytest(command).endswith("kit compare git --load kernel:loop")
