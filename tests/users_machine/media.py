@@ -69,6 +69,7 @@ def make_media(release: str, cache: Path, directory: Path, tell: Callable[[str],
     pages = content / "pages"
     pages.mkdir()
     fill_sandbox(pages, content / "tiny.tar", "python3")
+    (pages / "kit.db").chmod(0o644)  # the user copies it
     (install,) = (line for line in commands(TUTORIAL) if line.startswith("apt-get install "))
     packages = [*install.split()[2:], "git"]  # a page compares commits
     shutil.copytree(fetch_packages(release, cache, packages, tell), content / "apt")

@@ -33,6 +33,7 @@ _PROGRAMS = {"root": f"{_CHECKOUT}/.venv/bin", "debian": f"~/.local/share/pipx/v
 _PAGES = f"""
 mkdir -p ~/.cache; [ -e ~/.cache/{APP} ] || cp -r {MEDIA}/cache ~/.cache/{APP}
 cp -r {MEDIA}/pages/. ~
+chmod 600 ~/kit.db
 """
 #: The session that the pages call the last one.
 _LAST = "compare --image rootfs.tar --arms host@dir --rounds 1 -q -- true"
@@ -52,12 +53,13 @@ def follow_tutorial(guest: Guest) -> None:
 def run_pages(guest: Guest, user: str) -> list[str]:
     """Run the commands of the pages, shortened as in tests/machine/test_docs.py. Return the output of each that fails.
     The ordinary user's may say that they need root."""
-    environment = f"export PATH=~/shims:{_PROGRAMS[user]}:$PATH KIT_STORE=sqlite:///$HOME/kit.db XDG_CONFIG_HOME=$HOME"
+    path = f"PATH=~/shims:{_PROGRAMS[user]}:$PATH"
+    environment = f"export HOME=~; cd; export {path} KIT_STORE=sqlite:///$HOME/kit.db XDG_CONFIG_HOME=$HOME"
     guest.install("apt-get install git")  # a page compares commits
-    guest.must(user, f"{_PAGES}\nPATH={_PROGRAMS[user]}:$PATH; {environment}; cd; python3 -m kit {_LAST}")
+    guest.must(user, f"{_PAGES}\n{environment}; python3 -m kit {_LAST}")
     failures = []
     for command in _commands(user):
-        done = guest.run(f"cd; {environment}\n{command}", user)
+        done = guest.run(f"{environment}\n{command}", user)
         needs_root = user != "root" and NEEDS_ROOT.search(done.text)
         if "Traceback" in done.text or (done.code and not needs_root):
             failures.append(f"{command}\n{done.text[-1000:]}")
