@@ -118,7 +118,7 @@ def _check_versions(job: Job) -> None:
 def describe(job: Job, noun: str, here: bool = True) -> None:
     """Describe the tasks of a night or suite, after the check of each. ``here``: they would run on this machine. Raises
     UsageError."""
-    from kit.session.plan.check import check_request
+    from kit.session.plan.check import check_request, limits_note
 
     for number, task in enumerate(job.tasks, 1):
         try:
@@ -130,6 +130,8 @@ def describe(job: Job, noun: str, here: bool = True) -> None:
             click.echo(f"  {task.request.own_command}")
         for item in task.thresholds:
             click.echo(f"  {item}")
+        if note := limits_note(task.thresholds, plan):
+            click.echo(f"  {note}")
 
 
 def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: str, given: Mapping[str, Any]) -> Night:
