@@ -15,12 +15,14 @@ import click
 
 from kit import __version__
 from kit.cli.lazy import LazyGroup
-from kit.cli.streams import ReaderGoneError, complain, drop_unread, flush_streams, take_streams
+from kit.cli.streams import ReaderGoneError, UnmeasuredError, complain, drop_unread, flush_streams, take_streams
 from kit.core import exit_code
 from kit.core.errors import KitError, UsageError, said_by_system
 from kit.core.private import take_umask
 from kit.host.interrupt import take_interrupts
 
+#: Commands that measure, so that there may be something to keep after Ctrl-C.
+_MEASURING = ("compare", "nightly")
 #: Each subcommand below its heading of --help: its module and its line.
 SECTIONS = {
     "Measure": {
@@ -120,10 +122,8 @@ def _run() -> int:
     except KitError as error:
         complain(f"kit: {error}")
         code = error.exit_code
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        from kit.cli.options import named_store
-
-        complain(f"kit: interrupted; what was measured is kept: kit show last{named_store()}")
+    except (click.exceptions.Abort, KeyboardInterrupt) as error:
+        complain(f"kit: interrupted{_what_is_kept(error)}")
         code = exit_code.INTERRUPTED
     except click.ClickException as error:
         complain(f"kit: {usage_error(error)}")
@@ -132,6 +132,17 @@ def _run() -> int:
         complain(f"kit: {said_by_system(error)}")
         code = KitError.exit_code
     return code if isinstance(code, int) else exit_code.DONE
+
+
+def _what_is_kept(error: BaseException) -> str:
+    """Return what an interrupted command has kept; '' if it measured nothing, or measures nothing at all."""
+    from kit.cli.options import named_store
+
+    first = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    unmeasured = any(isinstance(each, UnmeasuredError) for each in (error, error.__cause__))  # click wraps it
+    if first not in _MEASURING or unmeasured:
+        return ""
+    return f"; what was measured is kept: kit show last{named_store()}"
 
 
 def _interrupted(error: BaseException | None) -> bool:
