@@ -24,15 +24,18 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 #: The pages with output, and the sessions that they show, as kit export wrote them.
-SHOWN = {"docs/tutorial.md": "tests/data/tutorial.kit.json.gz", "docs/results.md": "docs/results.kit.json.gz"}
+SHOWN = {
+    "docs/tutorial.md": "tests/data/tutorial.kit.json.gz",
+    "docs/explanation/published.md": "docs/results.kit.json.gz",
+}
 #: The pages that say on which machines the kit has run, and what of them is generated.
-MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "docs/reference/machine.md": re.compile(
+MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "benchmarks/users_machine/MACHINES.md": re.compile(
     r"(?<=^<!-- machines -->\n).*?(?=^<!-- end -->)", re.M | re.S)}  # fmt: skip
 #: Which releases the tests have passed with, and the page that says so.
-RELEASES, RELEASED = "docs/how-to/publish-results.md", re.compile(
+RELEASES, RELEASED = "tests/releases/RELEASES.md", re.compile(
     r"(?<=^<!-- releases -->\n).*?(?=^<!-- end -->)", re.M | re.S)  # fmt: skip
 #: The page of what tests promise, and its tables.
-PROMISES, PROMISED = "docs/explanation/promises.md", re.compile(
+PROMISES, PROMISED = "tests/PROMISES.md", re.compile(
     r"(?<=^<!-- promises: )([^>]+) -->\n.*?(?=^<!-- end -->)", re.M | re.S)  # fmt: skip
 #: An output block: the command, and how its paragraph begins, if it shows one. Markdown is no block of text.
 OUTPUT = re.compile(

@@ -51,7 +51,8 @@ def test_what_the_document_names_exists() -> None:
 
 
 def test_nothing_lies_beside_the_packages() -> None:
-    assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py"}
+    """But the table by which the core knows of extras."""
+    assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py", "extensions.py"}
 
 
 def test_one_word_one_thing() -> None:
@@ -165,7 +166,7 @@ def computations(tree: Tree) -> list[str]:
         names = [alias.name for alias in node.names]
         if {name.partition(".")[0] for name in (of, *names)} & {"numpy", "statistics"}:
             found.append(f"line {node.lineno}: import")
-        if of.startswith(("kit.analysis.runs", "kit.analysis.stats")):
+        if of.startswith(("kit.analysis.runs", "kit.analysis.stats", "kit.extra.matrix.analysis.weighted")):
             found += [f"line {node.lineno}: {name}" for name in names if name == "Runs" or name.islower()]
     for attribute in tree.nodes(ast.Attribute):
         words = ast.unparse(attribute).split(".")
@@ -179,7 +180,9 @@ def computations(tree: Tree) -> list[str]:
 
 def test_reports_compute_no_figure() -> None:
     """kit.analysis does, whose dataclasses a report is handed: there simulation can prove it."""
-    for path in sorted((ROOT / "report").rglob("*.py")):
+    paths = [path for path in files() if "report" in path.relative_to(ROOT).parts[:-1]]
+    assert {path.relative_to(ROOT).parts[0] for path in paths} == {"report", "extra"}
+    for path in paths:
         found = computations(parsed(path))
         assert not [line for line in found if path != ROOT / _HAS_A_CLOCK or _AVERAGE not in line], path
 

@@ -8,7 +8,7 @@ start together, which run for hours.
     PYTHONPATH=. python benchmarks/faults/faults.py inputs [--cases N] [NAME...]  odd input for every parser and message
 
 Each trial prints what it did, its seed, and what should hold and does not. Its ``--where`` and ``--seed`` with
-``--count 1`` repeat it. The last lines are rows of the table in docs/explanation/reliability.md. Exit status 1:
+``--count 1`` repeat it. The last lines are rows of the table in benchmarks/faults/RESULTS.md. Exit status 1:
 something does not hold. Sessions keep their files in ``--home``.
 """
 

@@ -30,6 +30,7 @@ import kit
 from kit.core.sanitize import visible
 from kit.host.machine import read_host
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.session import DONE, INTERRUPTED, Request, Session
 from kit.store import open_store
@@ -271,7 +272,7 @@ def _planted(bench: Bench, place: Place) -> list[str]:
     """Sessions that another writer has put into the store: one to resume, one of a suite."""
     mark = str(place.marks / f"{os.getuid()}-planted")
     request = Request(command=("true",), prepare=f"touch {mark}", arms=("host@dir",), rounds=1, suite="mine x 1")
-    plan = make_plan(parse_arms("host@dir"), 1, 1, "cold", control=False)
+    plan = make_plan(parse_arms("host@dir"), SessionOptions(rounds=1, seed=1, cache="cold", control=False))
     facts = {"machine": read_host().machine}
     wrong = []
     with tempfile.TemporaryDirectory(dir=place.top) as directory:

@@ -35,6 +35,7 @@ from kit.fleet.share import Share
 from kit.model.arm import parse_arms
 from kit.model.event import Event, FactsKnown, PhaseStarted, RunsPlanned, SampleTaken
 from kit.model.machine import Member
+from kit.model.options import SessionOptions
 from kit.model.plan import PlanStep, make_plan
 from kit.model.sample import Phase, Sample
 from kit.model.session import RUNNING, Request, Session
@@ -175,7 +176,7 @@ def measure(workers: int, rounds: int, seconds: float, port: int) -> Outcome:
         address = parse_address(listen, "")
         members = _all(listen, workers)
         request = Request(command=("sleep",), arms=ARMS, rounds=rounds * workers)
-        plan = make_plan(parse_arms(",".join(ARMS)), rounds * workers, 1, control=False)
+        plan = make_plan(parse_arms(",".join(ARMS)), SessionOptions(rounds=rounds * workers, seed=1, control=False))
         now = time.time()
         session = Session("benchmark", now, "0", "sleep", RUNNING, request, ARMS, plan.baselines, 1, plan=plan)
         course = TimedCourse(session, plan, members, NoKeeper(), Quiet())

@@ -27,6 +27,7 @@ from kit.analysis.runs.disturbance import find_bursts
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.stats.estimators import Floats
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import Plan, PlanStep, make_plan
 from kit.model.sample import PHASE_FIELDS, Phase, Sample
 from kit.session.plan.schedule import Round, Schedule, total_comparisons
@@ -94,7 +95,7 @@ def main() -> None:
     }  # fmt: skip
     for name, world in worlds.items():
         for rounds in (3, 5, 10, 20):
-            plan = make_plan(ARMS, rounds, 1, "cold", control=False)
+            plan = make_plan(ARMS, SessionOptions(rounds=rounds, seed=1, cache="cold", control=False))
             found = np.array([session(plan, world, random) for _ in range(arguments.sessions)])
             off: Floats = 100 * (found[:, :2] - TRUTH)
             error = off.std(axis=0, ddof=1) / math.sqrt(len(off))

@@ -30,7 +30,8 @@ from pathlib import Path
 
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
-from kit.analysis.stats.estimators import CONFIDENCE, Interval, family_confidence, student_quantile
+from kit.analysis.stats.estimate import Interval
+from kit.analysis.stats.estimators import CONFIDENCE, family_confidence, student_quantile
 from kit.analysis.traces.calls import CallCosts, compare_calls, overheads
 from kit.core.errors import KitError
 from kit.core.paths import find_paths

@@ -36,14 +36,16 @@ import noise
 import numpy as np
 from worlds import LAST, PENALTIES, WORLDS, Arms, play
 
-from kit.analysis.runs.compare import MORE, NOT_DETECTED, compare
+from kit.analysis.runs.compare import compare
 from kit.analysis.runs.disturbance import find_bursts
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.stopping import widening
 from kit.analysis.stats import variance_pooling
+from kit.analysis.stats.estimate import MORE, NOT_SIGNIFICANT
 from kit.analysis.stats.estimators import CONFIDENCE
 from kit.model.arm import Arm, parse_arms
 from kit.model.default import AUTO_ROUNDS
+from kit.model.options import SessionOptions
 from kit.model.plan import Plan, make_plan
 from kit.model.sample import IMPORTED, RUN_ORDER, UNPAIRED, Phase, Sample
 
@@ -111,7 +113,7 @@ def judge(samples: list[Sample], plan: Plan, penalties: Arms) -> Tally:
     halves = np.array([[np.log((item.high or 1) / (item.low or 1)), np.log((item.high_all or 1) / (item.low_all or 1))]
                        for item in near]) / 2  # fmt: skip
     return Tally(
-        held, together, any(item.verdict != NOT_DETECTED for item in found if item.control),
+        held, together, any(item.verdict != NOT_SIGNIFICANT for item in found if item.control),
         (float(halves[:, 0].mean()), float(halves[:, 1].mean())),
         tenth.verdict_all == MORE,
         float(np.log(nothing.detectable or 1)), float(np.log(nothing.low_all or 1)),
@@ -200,8 +202,8 @@ def report_unpaired(executor: ProcessPoolExecutor, count: int) -> bool:
 
 def _plan(arms: tuple[Arm, ...], rounds: str) -> Plan:
     if rounds == "auto":
-        return make_plan(arms, AUTO_ROUNDS, 1, "cold", control=True)
-    return make_plan(arms, int(rounds), 1, "cold", control=True)
+        return make_plan(arms, SessionOptions(rounds=AUTO_ROUNDS, seed=1, cache="cold", control=True))
+    return make_plan(arms, SessionOptions(rounds=int(rounds), seed=1, cache="cold", control=True))
 
 
 def main() -> None:
@@ -223,7 +225,9 @@ def main() -> None:
     arms = parse_arms(",".join(names))
     plans = {f"{n} rounds": _plan(arms, n) for n in arguments.rounds.split(",") if n}
     wanted = [float(p) for p in arguments.precisions.split(",") if p]
-    plans |= {f"until ±{p:.0%}": make_plan(arms, 1, 1, "cold", precision=p) for p in wanted}
+    plans |= {
+        f"until ±{p:.0%}": make_plan(arms, SessionOptions(rounds=1, seed=1, cache="cold", precision=p)) for p in wanted
+    }
     print(f"{count} sessions each; noise of {series.size} recorded runs, standard deviation {series.std():.2%}")
     print(HEAD)
     good = True

@@ -33,8 +33,9 @@ from worlds import Arms, World, play
 
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ranking import Ranking, rank
-from kit.analysis.stats.equivalence import within_margin
+from kit.analysis.stats.estimate import within_margin
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import DECIDE_FROM, DEFAULT_MARGIN, Plan, make_plan
 from kit.model.sample import Sample
 
@@ -163,7 +164,8 @@ def play_all(
     made = []
     for truth in truths:
         plan = make_plan(
-            parse_arms(",".join(arm for arm in truth if "control" not in arm)), PLANNED, 1, "cold", control=True
+            parse_arms(",".join(arm for arm in truth if "control" not in arm)),
+            SessionOptions(rounds=PLANNED, seed=1, cache="cold", control=True),
         )
         run = partial(simulate, plan, world, truth, rounds, series)
         made.append(list(pool.map(run, range(sessions), chunksize=20)))

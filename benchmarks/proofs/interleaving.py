@@ -23,6 +23,7 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from kit.analysis.stats.estimators import Floats, mean_centre, student_quantile
 from kit.analysis.stats.variance_pooling import PooledEstimate
 from kit.core.paths import find_paths
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import Plan, make_plan
 from kit.model.sample import RUN_ORDER, Phase, Sample, run_order
 from kit.session.plan.schedule import End, Schedule
@@ -155,7 +157,8 @@ def print_sessions(recorded: Floats, count: int, numbers: Sequence[int]) -> bool
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for rounds in numbers:
             for turn in (None, 0.5, 0.2):
-                plan = make_plan(arms, rounds, 1, "cold", control=True, interleave=turn)
+                options = SessionOptions(rounds=rounds, seed=1, cache="cold", control=True)
+                plan = replace(make_plan(arms, options), interleave=turn)
                 tallies = list(pool.map(partial(simulate, plan, recorded), range(count), chunksize=25))
                 held = coverage.report(f"{f'turns of {turn:g} s' if turn else 'whole'}, {rounds} rounds", tallies)
                 good &= held or turn is None

@@ -26,14 +26,15 @@ import noise
 import numpy as np
 from worlds import WORLDS, play
 
-from kit.analysis.matrix.cell import MatrixCell, log_centre
-from kit.analysis.matrix.mean import interval_together
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ranking import rank
 from kit.analysis.stats.estimators import CONFIDENCE, Centre
-from kit.analysis.stats.weighted import weighted_mean
+from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
+from kit.extra.matrix.analysis.mean import interval_together
+from kit.extra.matrix.analysis.weighted import weighted_mean
 from kit.model.arm import parse_arms
 from kit.model.default import AUTO_ROUNDS
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 
 ARMS = ("bare", "layer:overlay2", "layer:btrfs", "layer:vfs", "layer:fuse-overlayfs")
@@ -56,7 +57,7 @@ class Played:
 def simulate(rounds: int, world: str, series: noise.Floats, seed: int) -> Played | None:
     rng = np.random.default_rng(seed)
     truth = {arm: float(rng.uniform(0, 0.25)) for arm in ARMS} | {REFERENCE: 0.05}
-    plan = make_plan(parse_arms(",".join(ARMS)), rounds, seed, "cold", control=False)
+    plan = make_plan(parse_arms(",".join(ARMS)), SessionOptions(rounds=rounds, seed=seed, cache="cold", control=False))
     samples = play(plan, WORLDS[world], truth, series, seed, MOST)
     looked = len({item.round for item in samples}) if rounds == AUTO_ROUNDS else 0
     (found,) = rank(Runs(samples), ARMS, "", REFERENCE, rounds=looked, baselines=plan.baselines)

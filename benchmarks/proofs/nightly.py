@@ -29,6 +29,7 @@ from kit.analysis.history.history import Conditions, Entry, Series
 from kit.analysis.history.outcome import Outcome
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import Interval
 from kit.analysis.stats.estimators import Floats
 
 Alarm = Callable[[Floats, int], int | None]
@@ -101,7 +102,7 @@ def coverage(count: int, dependence: float, before: int, after: int) -> str:
     return f"{name:34}{'  '.join(cells):>30}"
 
 
-def _contains(found: estimators.Interval | None, truth: float) -> tuple[bool, float]:
+def _contains(found: Interval | None, truth: float) -> tuple[bool, float]:
     """Whether it does, and its width; of ratios."""
     assert found and found.low and found.high
     return not found.leaves_out(math.exp(truth)), found.high - found.low

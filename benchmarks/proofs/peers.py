@@ -26,7 +26,7 @@ Differences that remain:
   The budget of the kit includes its set-up, warm-up runs and pauses. It runs no control arm here, as the peers.
 - The kit writes dirty data back between runs and reads the roots again before each round; peers do neither. The kit's
   interval of interleaved runs includes the difference of two copies of the same files, a peer's does not
-  (docs/explanation/rounds.md).
+  (docs/explanation/method.md).
 - runexec runs without its own container, in which Docker's socket is hidden. Its ``cputime`` of ``docker run`` is that
   of the Docker client: the container is not in its control group.
 
@@ -63,19 +63,20 @@ from tabulate import tabulate
 
 from kit import __version__
 from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import Interval, as_ratio
 from kit.core.errors import KitError
 from kit.core.paths import find_paths
 from kit.engines.backing_root import BackingRoot
 from kit.engines.bare import BareEngine
 from kit.engines.docker import DockerEngine
 from kit.engines.sandbox import Sandbox
+from kit.extra.exchange.runs import read_runs
 from kit.filesystem import BackingOptions, make_backing
 from kit.host.interrupt import interruptible, take_interrupts
 from kit.host.machine import read_host
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import parse_arm
 from kit.model.session import Request
-from kit.parsers.runs import read_runs
 from kit.report.text.progress import Quiet
 from kit.session.execute.materials import gather, shown, workloads
 from kit.session.execute.session_loop import held_machine
@@ -142,16 +143,14 @@ class Outcome:
 # Statistics of a careful user.
 
 
-def welch_interval(arm: Sequence[float], base: Sequence[float]) -> estimators.Interval:
+def welch_interval(arm: Sequence[float], base: Sequence[float]) -> Interval:
     """Return the ratio of geometric means with Welch's t interval."""
-    return estimators.as_ratio(
-        estimators.welch(estimators.mean_centre(np.log(base)), estimators.mean_centre(np.log(arm)))
-    )
+    return as_ratio(estimators.welch(estimators.mean_centre(np.log(base)), estimators.mean_centre(np.log(arm))))
 
 
-def paired_interval(arm: Sequence[float], base: Sequence[float]) -> estimators.Interval:
+def paired_interval(arm: Sequence[float], base: Sequence[float]) -> Interval:
     """Return the ratio with Student's t interval of the log ratios of neighbouring runs."""
-    return estimators.as_ratio(estimators.mean_centre(np.log(arm) - np.log(base)).interval())
+    return as_ratio(estimators.mean_centre(np.log(arm) - np.log(base)).interval())
 
 
 # Set-up: the kit's image, filesystem and daemon; commands that a peer can time.

@@ -29,6 +29,7 @@ from worlds import LAST, WORLDS, Arms, play
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ranking import Ranking, rank
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import Plan, make_plan
 
 TRUTH: Arms = {
@@ -98,7 +99,7 @@ def main() -> None:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for world in arguments.worlds.split(";"):
             for n in map(int, arguments.rounds.split(",")):
-                plan = make_plan(arms, n, 1, "cold", control=False)
+                plan = make_plan(arms, SessionOptions(rounds=n, seed=1, cache="cold", control=False))
                 seeds = range(n * 1_000_000, n * 1_000_000 + arguments.sessions)
                 tallies = list(pool.map(partial(simulate, plan, world, series), seeds, chunksize=25))
                 means = np.mean(

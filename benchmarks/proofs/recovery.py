@@ -30,7 +30,8 @@ from pathlib import Path
 import numpy as np
 
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.stats.estimators import Floats, Interval, family_confidence, mean_centre
+from kit.analysis.stats.estimate import Interval
+from kit.analysis.stats.estimators import Floats, family_confidence, mean_centre
 from kit.core.paths import find_paths
 from kit.model.default import OFF
 from kit.model.plan import PlanStep

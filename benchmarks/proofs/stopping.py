@@ -25,7 +25,7 @@ import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from unittest.mock import patch
 
@@ -38,12 +38,13 @@ from reckoned import Machine, by_turns
 from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session import ranking
-from kit.analysis.session.ranking import EQUIVALENT, FASTER, SLOWER, Ranking, rank
+from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, SLOWER
 from kit.analysis.stats.estimators import Floats
 from kit.model.arm import parse_arms
-from kit.model.default import AUTO_ROUNDS
+from kit.model.options import SessionOptions
 from kit.model.plan import DECIDE_FROM, DEFAULT_MARGIN, Plan, PlanStep, make_plan
 from kit.model.sample import RUN_ORDER, Phase, Sample, run_order
 from kit.session.plan.schedule import End, Schedule
@@ -265,9 +266,8 @@ def main() -> None:
         with without_best, ProcessPoolExecutor(arguments.processes) as executor:
             for world in arguments.worlds.split(";"):
                 interleave = SLICE if world == INTERLEAVED else None
-                plan = make_plan(
-                    arms, AUTO_ROUNDS, 1, "cold", control=True, interleave=interleave, margin=arguments.margin
-                )
+                options = SessionOptions(seed=1, cache="cold", control=True, margin=arguments.margin)
+                plan = replace(make_plan(arms, options), interleave=interleave)
                 first = list(WORLDS).index(world) * 1_000_000
                 seeds = range(first, first + arguments.sessions)
                 play = partial(simulate, plan, world, arguments.most)

@@ -1,6 +1,7 @@
 """The command ``kit``. Each subcommand is one file, imported on use, so that ``kit --help`` stays fast.
 
-Imports whatever it starts: session, nightly, fleet, report, web, the store, and what those lie on.
+Imports whatever it starts: session, nightly, fleet, report, the store, and what those lie on; no extra, which
+kit.extensions names.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from kit.cli.streams import ReaderGoneError, UnmeasuredError, complain, drop_unr
 from kit.core import exit_code
 from kit.core.errors import KitError, UsageError, said_by_system
 from kit.core.private import take_umask
+from kit.extensions import extra_commands, merged
 from kit.host.interrupt import take_interrupts
 
 #: Commands that measure, so that there may be something to keep after Ctrl-C.
 _MEASURING = ("compare", "nightly")
-#: Each subcommand below its heading of --help: its module and its line.
-SECTIONS = {
+#: The core's subcommands below their headings of --help: module and line of each.
+_CORE = {
     "Measure": {
         "compare": ("kit.cli.compare:compare", "Run a build on several arms and show what each costs."),
         "nightly": ("kit.cli.nightly:nightly", "Run a file of tasks; check them against limits and history."),
@@ -34,18 +36,13 @@ SECTIONS = {
         "show": ("kit.cli.sessions:show", "Show a session again, in any format."),
         "sessions": ("kit.cli.sessions:sessions", "List sessions, newest first."),
         "history": ("kit.cli.history:history", "Show an arm's penalty over time, and when it changed."),
-        "matrix": ("kit.cli.matrix:matrix", "Show which driver to take: scenarios and arms in one table."),
         "compare-sessions": ("kit.cli.history:compare_sessions", "Compare each penalty of two sessions."),
         "report": ("kit.cli.report:report", "Write an HTML page with plots, or the plots."),
-        "serve": ("kit.cli.serve:serve", "Show the store in a browser on this machine."),
-        "site": ("kit.cli.site:site", "Write the store as static pages."),
     },
     "Many machines": {
         "fleet": ("kit.cli.fleet:fleet", "Measure on many machines: scheduler, workers, status."),
         "store": ("kit.cli.store:store", "Set up a shared store; grant access."),
         "sync": ("kit.cli.sync:sync", "Deliver results measured while the store was away."),
-        "export": ("kit.cli.export:export", "Write sessions to a file for another store."),
-        "import": ("kit.cli.importer:import_", "Import exported sessions or timed runs."),
     },
     "Set up": {
         "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),
@@ -59,6 +56,9 @@ SECTIONS = {
         "help": ("kit.cli.help:help_", "Explain arms or a command."),
     },
 }
+
+#: Those of extras as well.
+SECTIONS = {heading: merged(section, extra_commands(heading)) for heading, section in _CORE.items()}
 
 _PROGRAM = "kit "
 #: Where the kit that runs is, for a %-format: another distribution has the name kit too.

@@ -22,12 +22,12 @@ from kit.cli.options import (
     wanted_files,
     write,
 )
+from kit.cli.scenario_kind import find_kind
 from kit.cli.streams import UnmeasuredError
-from kit.cli.suite import compare_suite
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import worst
 from kit.core.quantity import duration, pairs, size, word_pairs
-from kit.model.options import read_quantities
+from kit.model.options import read_parameters
 from kit.model.plan import TRACED_ROUNDS
 from kit.report.renderer import FLEET, find
 
@@ -46,9 +46,9 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     from kit.core.paths import find_paths
     from kit.host.remote_cache import use_peers
 
-    if (given["scenario"] or "").startswith("suite:"):
+    if kind := find_kind(given["scenario"] or ""):
         every = {**given, "quiet": quiet, "wait": wait, "wait_idle": wait_idle, "store_url": store_url}
-        return compare_suite(context, every)
+        return kind.compare(context, every)
     check_fleet_options(given)
     use_peers(given["cache_from"])
     outputs = wanted_files(given)
@@ -82,7 +82,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
             session = launch(request, paths, store, observer, start)
         else:
             asked = context.get_parameter_source("budget") is ParameterSource.COMMANDLINE
-            budget = read_quantities(given, "--").get("budget") if asked else None
+            budget = read_parameters(given)["budget"] if asked else None
             session = resume(given["resume"], paths, store, observer, start, budget)
     except KeyboardInterrupt:
         observer.close()
@@ -222,43 +222,22 @@ def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
     filesystems = tuple(name.strip() for name in given["filesystems"].split(",") if name.strip())
     listed = given["arms"] or ("bare" if filesystems else "")
     profiles = read_profiles(Path(given["fs_file"])) if given["fs_file"] else {}
+    options = read_parameters(given) | {"guest": _guest(given)}
     return Request(
+        **options,
         scenario=given["scenario"] or "",
-        title=given["title"],
         params=(*pairs(given["params"], "--param"), *((COPIES, text) for text in (given["copies"],) if text)),
         command=command,
-        source=given["source"],
-        prepare=given["prepare"],
-        image=given["image"],
-        rootfs=given["rootfs"],
         arms=arm_names(listed, filesystems) if listed else (),
-        engine=given["engine"],
-        baseline=given["baseline"],
-        seed=given["seed"] or 0,
-        cache=given["cache"],
-        cpuset=given["cpuset"],
-        fresh=given["fresh"],
-        directory=given["directory"],
         device=given["device"],
         mkfs=word_pairs(given["mkfs"], "--mkfs"),
         mount=pairs(given["mount"], "--mount"),
         profiles=tuple((name, profile.text) for name, profile in profiles.items()),
         export=given["export"],
-        guest=_guest(given),
-        kernel=given["kernel"],
-        modules=given["modules"],
         guest_memory=size(given["guest_memory"], "--guest-memory") if given["guest_memory"] else 0,
         guest_cores=given["guest_cores"] or 0,
-        docker=given["docker"],
         thin_device=given["thin_device"],
-        load=given["load"],
         load_params=pairs(given["load_params"], "--load-param"),
-        control=given["control"],
-        rerun=not given["no_rerun"],
-        explain_calls=given["explain_calls"],
-        profile=given["profile"],
-        interleave=given["interleave"],
-        **read_quantities(given, "--"),
     )
 
 

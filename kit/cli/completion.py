@@ -67,11 +67,12 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 def complete_scenarios(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Return bundled scenarios with their variants, and suites."""
-    from kit.nightly.suite import suite_names
+    """Return bundled scenarios with their variants, and those of extras, as suites."""
+    from kit.cli.scenario_kind import scenario_kinds
     from kit.session.plan.planning import find_scenario, scenario_names
 
-    found = suite_names() if context.command.name == "compare" else []
+    kinds = scenario_kinds() if context.command.name == "compare" else ()
+    found = [name for kind in kinds for name in kind.names()]
     for name in scenario_names():
         with suppress(KitError):
             found += [name, *(f"{name}:{variant}" for variant, _ in find_scenario(name).variants)]

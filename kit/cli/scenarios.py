@@ -7,6 +7,7 @@ from dataclasses import asdict
 import click
 
 from kit.cli.options import json_option, write_json
+from kit.cli.scenario_kind import scenario_kinds
 
 _EPILOG = """\b
 Examples:
@@ -28,11 +29,9 @@ def scenarios(name: str | None, json_file: str) -> None:
     if json_file == "-":
         return
     if not name:
-        from kit.nightly.suite import find_suite, suite_names
-
-        for suite in suite_names():
-            tasks = ", ".join(task.name for task in find_suite(suite).tasks)
-            click.echo(f"{suite}: within one budget: {tasks}")
+        for kind in scenario_kinds():
+            for scenario in kind.names():
+                click.echo(f"{scenario}: {kind.summary(scenario)}")
     for item in found:
         click.echo(f"{item.label}: {item.summary}")
         for variant, summary in item.variants:

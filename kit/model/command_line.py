@@ -9,7 +9,8 @@ from typing import Any
 
 from kit.core.quantity import percentage, size
 from kit.model.default import AUTO_ROUNDS
-from kit.model.options import OPTIONS, Option
+from kit.model.option import Option
+from kit.model.options import OPTIONS
 from kit.model.session import Request
 from kit.model.sweep import COPIES
 

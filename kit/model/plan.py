@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kit.core.codec import Amount, Count, Whole
+from kit.core.codec import Amount, Count
 from kit.core.errors import UsageError
+from kit.core.quantity import cpu_list
 from kit.model.arm import CONTROL, DEFAULT_FILESYSTEM, PLAIN, Arm, default_filesystem, known_arm, parse_arm
-from kit.model.default import AUTO, AUTO_ROUNDS, CACHES, OFF
+from kit.model.default import CACHES
 from kit.model.default_driver import Docker, default_driver, docker_of, is_common
 from kit.model.drivers import ENGINES, SYSTEM
+from kit.model.options import RoundOptions, SessionOptions, slice_of
 from kit.model.variant import unvaried, variant_of, with_variant
 
 #: Rounds before the first look at the answer, and seconds after which an open session stops undecided.
@@ -21,7 +22,7 @@ DECIDE_FROM, DEFAULT_BUDGET = 3, 600.0
 #: Default number of rounds that machines of a fleet share: an open number cannot be shared out.
 SHARED_ROUNDS = 5
 #: Arms are equivalent if their difference is shown to be smaller than this share.
-DEFAULT_MARGIN = 0.03
+DEFAULT_MARGIN = RoundOptions().margin
 #: Rounds of traced runs, if calls are to be explained.
 TRACED_ROUNDS = 3
 #: From this number of rounds on every round contains a control.
@@ -47,40 +48,26 @@ class PlanStep:
         return "traced" if self.traced else "measured" if self.round else "warmup"
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, kw_only=True)
+class Plan(RoundOptions):
     """All runs of one session, and the stopping rule.
 
     Without the following: ``rounds`` rounds. ``until_decided``: at least ``rounds``, then on until each arm is
-    significantly different from the reference or equivalent to it within ``margin`` (0.03 for 3 %), DEFAULT_BUDGET at
-    most. ``precision`` (0.02 for 2 %): at least ``rounds``, then on until no ratio's 95 % interval of real time in
-    total reaches farther from its ratio. ``budget`` (seconds): no round begins that would not end within it.
-
-    ``timeout`` (seconds): a run that takes longer is ended. ``points``: labels of the settings of swept parameters, all
-    run in each round. ``assigned``: those of the rounds that are made here, all where it is empty; others are another
-    machine's. ``interleave`` (seconds): the arms of a round run in time slices of that length; None: sequentially.
-    ``rerun``: whether a round that something outside has hit is run again. ``cpuset``: the CPUs of all arms' programs,
-    all where it is empty.
+    significantly different from the reference or equivalent to it within ``margin``, DEFAULT_BUDGET at most.
+    ``precision``: at least ``rounds``, then on until no ratio's 95 % interval of real time in total reaches farther
+    from its ratio. ``budget``: no round begins that would not end within it.
     """
 
     arms: tuple[Arm, ...]
     baselines: tuple[tuple[str, str], ...]  # arm, its baseline
-    rounds: Count
-    seed: Whole
-    cache: str = "warm"
-    fresh: bool = False
-    points: tuple[str, ...] = ("",)
-    precision: Amount | None = None
-    budget: Amount | None = None
-    timeout: Amount | None = None
-    assigned: tuple[Count, ...] = ()
-    interleave: Amount | None = None
-    rerun: bool = True
+    points: tuple[str, ...] = ("",)  # the settings of swept parameters, all run in each round
+    assigned: tuple[Count, ...] = ()  # the rounds that are made here; all where it is empty
+    interleave: Amount | None = None  # seconds of a time slice; None: the arms of a round run sequentially
     until_decided: bool = False
-    margin: Amount = DEFAULT_MARGIN
-    cpuset: tuple[Count, ...] = ()
+    cpuset: tuple[Count, ...] = ()  # CPUs of all arms' programs, all where it is empty
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for arm in self.arms:
             if known_arm(str(arm)) != arm:  # a plan may come from a store or from another machine
                 raise UsageError(f"arm '{arm}' is not one of this kit's", "see kit help arms")
@@ -114,19 +101,6 @@ class Plan:
 def least_rounds(rounds: int) -> int:
     """Return the least number of rounds of a session for the requested number."""
     return rounds or DECIDE_FROM
-
-
-def slice_of(text: str) -> float | None:
-    """Return the length of a time slice in seconds; None for ``off``, and for ``auto``, which is decided once the
-    session has the machine. Raises UsageError."""
-    if text in (AUTO, OFF):
-        return None
-    match = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]{1,3})?)s", text)
-    if not match or not 0.1 <= float(match[1]) <= 10:
-        raise UsageError(
-            f"--interleave {text}: unknown mode", "use auto, off, or a slice length from 0.1s to 10s, such as 0.5s"
-        )
-    return float(match[1])
 
 
 def default_arms(engine: str, docker: Docker, system_driver: str = "") -> tuple[Arm, ...]:
@@ -245,38 +219,25 @@ def with_control(
     return (*arms[: index + 1], copy, *arms[index + 1 :]), ((str(copy), name), *pairs)
 
 
-def make_plan(
-    arms: tuple[Arm, ...],
-    rounds: int,
-    seed: int,
-    cache: str = "warm",
-    baseline: Arm | None = None,
-    fresh: bool = False,
-    points: tuple[str, ...] = ("",),
-    precision: float | None = None,
-    budget: float | None = None,
-    control: bool | None = None,
-    timeout: float | None = None,
-    interleave: float | None = None,
-    rerun: bool = True,
-    margin: float = DEFAULT_MARGIN,
-    cpuset: tuple[int, ...] = (),
-) -> Plan:
-    """Return the plan. ``rounds``: AUTO_ROUNDS leaves their number open. ``control`` None: from CONTROL_FROM rounds on,
-    and if their number is open. Raises UsageError."""
-    until_decided = rounds == AUTO_ROUNDS and precision is None
-    rounds = least_rounds(rounds)
-    if rounds < 1:
-        raise UsageError(f"--rounds {rounds}: at least one round is needed", "use auto, or a number from 1 on")
-    if not 0 < margin <= 1:
-        raise UsageError(f"--margin {margin:.4g}: not above 0 and at most 100 %", "use for example --margin 3%")
-    if cache not in CACHES:
-        raise UsageError(f"--cache {cache}: unknown", f"use one of: {', '.join(CACHES)}")
-    if precision is not None:
+def make_plan(arms: tuple[Arm, ...], options: SessionOptions, points: tuple[str, ...] = ("",)) -> Plan:
+    """Return the plan. Its rounds are the least; their number may be open. Raises UsageError."""
+    rounds = least_rounds(options.rounds)
+    if not 0 < options.margin <= 1:
+        raise UsageError(f"--margin {options.margin:.4g}: not above 0 and at most 100 %", "use for example --margin 3%")
+    if options.cache not in CACHES:
+        raise UsageError(f"--cache {options.cache}: unknown", f"use one of: {', '.join(CACHES)}")
+    if options.precision is not None:
         rounds = max(rounds, SEQUENTIAL_ROUNDS)
-    every, pairs = with_baselines(arms, baseline)
-    plan = Plan(every, pairs, rounds, seed, cache, fresh, points, precision, budget, timeout, (), interleave, rerun,
-                until_decided, margin, cpuset)  # fmt: skip
-    if control or (control is None and (rounds >= CONTROL_FROM or plan.open_ended)):
+    every, pairs = with_baselines(arms, parse_arm(options.baseline, options.engine) if options.baseline else None)
+    plan = Plan(
+        **{**options.of_rounds(), "rounds": rounds},
+        arms=every,
+        baselines=pairs,
+        points=points,
+        interleave=slice_of(options.interleave),
+        until_decided=options.until_decided,
+        cpuset=cpu_list(options.cpuset) if options.cpuset else (),
+    )
+    if options.control or (options.control is None and (rounds >= CONTROL_FROM or plan.open_ended)):
         every, pairs = with_control(every, pairs)
     return replace(plan, arms=every, baselines=pairs)

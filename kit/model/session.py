@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.core import exit_code
-from kit.core.codec import Amount, Count, Moment, Whole
+from kit.core.codec import Count, Moment, Whole
 from kit.core.errors import UsageError
 from kit.model.arm import Arm, known_arm, spelled
-from kit.model.default import AUTO, AUTO_ROUNDS, DEFAULT_ENGINE
 from kit.model.fact import ACCELERATOR, FLEET, GUEST, KERNEL, RUN_ORDER, WORKER, Fact, stored
-from kit.model.plan import DEFAULT_MARGIN, Plan
+from kit.model.options import Pairs, SessionOptions
+from kit.model.plan import Plan
 from kit.model.sample import IMPORTED, TRACED, UNPAIRED, Sample
 from kit.model.variant import unvaried_name
 
@@ -25,70 +25,30 @@ STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", 
 
 
 @dataclass(frozen=True)
-class Request:
-    """Everything a user asked for, except the consent to wipe a device, which is valid for one start alone.
+class Request(SessionOptions):
+    """Everything a user asked for, except the consent to wipe a device, which is valid for one start alone: options,
+    and what is no option of all front ends.
 
     ``params`` may contain lists of values, which are swept. ``arms`` empty means the default arms. Either ``scenario``
     names one, or ``command`` or ``commands`` are run as one. A stored session's request is frozen: see
     kit.session.plan.planning."""
 
     scenario: str = ""
-    title: str = ""  # what the session is called; '': the scenario's name, or the command's first words
-    params: tuple[tuple[str, str], ...] = ()
+    params: Pairs = ()
     command: tuple[str, ...] = ()
-    source: str = ""
-    prepare: str = ""
-    image: str = ""
-    rootfs: str = ""
     arms: tuple[str, ...] = ()
-    engine: str = DEFAULT_ENGINE
-    baseline: str = ""
-    rounds: Count = AUTO_ROUNDS
-    seed: Whole = 0
-    cache: str = "warm"
-    cpuset: str = ""  # CPUs of all arms' programs, 0-3,6; '': all
-    fresh: bool = False
-    size: Whole = 0
-    directory: str = ""
     device: str = ""
-    mkfs: tuple[tuple[str, str], ...] = ()
-    mount: tuple[tuple[str, str], ...] = ()
-    profiles: tuple[tuple[str, str], ...] = ()  # the user's own filesystem profiles: name, definition
+    mkfs: Pairs = ()
+    mount: Pairs = ()
+    profiles: Pairs = ()  # the user's own filesystem profiles: name, definition
     export: str = ""  # HOST:/PATH of @nfs
-    docker: str = ""  # a dockerd of the user's, its directory, or an archive of static programs
     thin_device: str = ""  # for devicemapper+thinpool
-    guest: str = ""  # the machine that the session runs in, one of kit.guest.MACHINES; '': none, the host itself
-    kernel: str = ""  # the user's own, for it
-    modules: str = ""  # its modules' directory
     guest_memory: Whole = 0  # bytes
     guest_cores: Count = 0
-    load: str = ""  # the scenario that runs in the background
-    load_params: tuple[tuple[str, str], ...] = ()
-    precision: Amount | None = None  # 0.02 for 2 %
-    budget: Amount | None = None  # seconds
-    control: bool | None = None  # None: from CONTROL_FROM rounds on
-    timeout: Amount | None = None  # seconds, of each run
-    explain_calls: bool = False  # traced rounds after the measured ones
-    profile: bool = False  # and stacks taken in such rounds
-    rerun: bool = True  # disturbed runs
-    interleave: str = AUTO  # the arms of a round in time slices: auto, off, or the length of one, 0.5s
-    margin: Amount = DEFAULT_MARGIN  # differences below this share count as equivalent
-    labels: tuple[tuple[str, str], ...] = ()  # the user's names for what is built
-    commands: tuple[tuple[str, str], ...] = ()  # several shell commands instead of one, by name: compared like arms
-    revisions: tuple[tuple[str, str], ...] = ()  # of the source, a Git repository, likewise; stored ones are commits
+    load_params: Pairs = ()
     ignore: tuple[str, ...] = ()  # conditions that may differ within the series of its history
     confirm: Count = 0  # sessions that confirm a change in it; 0: the default
     suite: str = ""  # the run of a suite that the session belongs to, and the number of its task
-
-    @property
-    def until_decided(self) -> bool:
-        """Return whether the session stops when each arm is decided."""
-        return self.rounds == AUTO_ROUNDS and self.precision is None
-
-    @property
-    def traced(self) -> bool:
-        """Return whether traced rounds are requested."""
-        return self.explain_calls or self.profile
 
     @property
     def own_command(self) -> str:

@@ -10,8 +10,8 @@ from typing import Any, TypedDict
 from kit.core.errors import UsageError
 from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
-from kit.model.options import OPTIONS, Option, as_written, read_quantities
-from kit.model.plan import slice_of
+from kit.model.option import Option
+from kit.model.options import OPTIONS, read_options
 
 #: Options that describe one workload, or name one session: a default for all would be wrong.
 _OF_ONE = ("title", "source", "commands", "revisions", "prepare", "image", "rootfs", "seed")
@@ -71,9 +71,7 @@ def _check(item: ConfigEntry) -> None:
         known = ", ".join(filter(None, option.choices))
         raise UsageError(f"{item.where}: unknown {item.key} = '{item.value}'", f"use one of: {known}")
     try:
-        read_quantities({item.key: as_written(item.value)}, "")
-        if item.key == "interleave":
-            slice_of(item.value)
+        read_options({item.key: item.value}, "")
     except UsageError as error:
         raise UsageError(f"{item.where}: {error.message}", error.hint) from None
 
@@ -99,7 +97,7 @@ def option_values(settings: Mapping[str, ConfigEntry]) -> dict[str, Any]:
         elif key == "arms":
             found[key] = ",".join(item.value)
         elif key != "store":
-            found[key] = as_written(item.value)
+            found[key] = str(item.value) if type(item.value) is int else item.value
     return found
 
 

@@ -6,21 +6,21 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from typing import Any, TypedDict, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar
 
 from kit.analysis.history.changepoint import CONFIRM
 from kit.analysis.history.night import Task
 from kit.analysis.history.regression import LIMIT, RULES
 from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import UsageError
-from kit.core.quantity import cpu_list, duration, table_pairs
-from kit.core.table import UnknownKeyError, WrongTypeError, read_table
+from kit.core.quantity import duration, table_pairs
+from kit.core.table import UnknownKeyError, WrongTypeError, described_keys, read_table
 from kit.core.toml import parse_toml
 from kit.model.arm import arm_names, arms_of
-from kit.model.default import AUTO, CACHES, DEFAULT_ENGINE
+from kit.model.default import DEFAULT_ENGINE
 from kit.model.drivers import SESSION_ENGINES, is_session_engine
-from kit.model.options import OPTIONS, read_quantities
-from kit.model.plan import slice_of
+from kit.model.option import Option
+from kit.model.options import OPTIONS, read_options
 from kit.model.session import Request
 from kit.model.variant import in_variants
 from kit.nightly.job import DEFAULT_OUTPUT, Job
@@ -29,54 +29,62 @@ T = TypeVar("T")
 
 
 class _File(TypedDict, total=False):
-    store: str
-    output: str
-    budget: str
-    wait_idle: str
-    confirm: int
-    keep: str
-    keep_changes: bool
-    notify: dict[str, Any]
-    defaults: dict[str, Any]
-    tasks: list[Any]
+    store: Annotated[str, "URL of the store; `KIT_STORE` and `--store` come first"]
+    output: Annotated[str, "directory of the reports"]
+    budget: Annotated[str, "no task begins later; a task with an open number of rounds ends by then"]
+    wait_idle: Annotated[str, "wait this long at most for a quiet machine before each task"]
+    confirm: Annotated[int, "sessions at a new level that make a change, at least 2"]
+    keep: Annotated[str, "remove this machine's older sessions with the titles of tasks that ran, and their logs"]
+    keep_changes: Annotated[bool, "keep those at change points of real time"]
+    notify: Annotated[dict[str, Any], "where messages go"]
+    defaults: Annotated[dict[str, Any], "keys of every task that does not set them"]
+    tasks: Annotated[list[Any], "what is measured: `[[tasks]]`"]
 
 
 class _NotifyTable(TypedDict, total=False):
-    urls: tuple[str, ...]
+    urls: Annotated[tuple[str, ...], "each `env:NAME`, `file:PATH` or a URL of Apprise"]
+
+
+def _option_key(option: Option) -> Any:
+    """Return the type of an option as a key, with its help. A key for --no-… is true without it."""
+    text = f"`false`: {option.help[0].lower()}{option.help[1:]}" if option.negated else option.help
+    return Annotated[dict[str, Any] if option.kind is dict else option.kind, text]
 
 
 #: Keys copied unchanged into a request.
-_PLAIN: dict[str, Any] = {"scenario": str, "command": tuple[str, ...]}
+_PLAIN: dict[str, Any] = {
+    "scenario": Annotated[str, "what runs, as for `kit compare`; or `command` or `commands`"],
+    "command": Annotated[tuple[str, ...], "the words of a command of yours"],
+}
 #: Keys of a task, and keys that all tasks share.
 _KEYS = {
     **_PLAIN,
-    **{item.name: dict[str, Any] if item.kind is dict else item.kind for item in OPTIONS.values()},
-    "arms": tuple[str, ...],
-    "filesystems": tuple[str, ...],
-    "params": dict[str, Any],
-    "load_params": dict[str, Any],
-    "thresholds": tuple[str, ...],
-    "ignore": tuple[str, ...],
-    "on": str,
+    **{name: _option_key(option) for name, option in OPTIONS.items()},
+    "arms": Annotated[tuple[str, ...], "the arms to compare"],
+    "filesystems": Annotated[tuple[str, ...], "put arms that name no filesystem on each of these"],
+    "params": Annotated[dict[str, Any], "parameters of the scenario"],
+    "load_params": Annotated[dict[str, Any], "parameters of `load`"],
+    "thresholds": Annotated[tuple[str, ...], "limits, each `ARM [PHASE] [METRIC] < P %`; not of a suite"],
+    "ignore": Annotated[
+        tuple[str, ...], "facts, or `sources`, `image`, `scenario`, `probe`, that may differ within a series"
+    ],
+    "on": Annotated[str, "what fails a night: `limit` (default) or `change`"],
 }
 _TaskTable: Any = TypedDict("_TaskTable", _KEYS, total=False)  # type: ignore[misc]
-#: Defaults of quantities that every task has. A night that hangs would block the machine forever.
-_ALWAYS = {"size": "20G", "timeout": "2h"}
+#: Defaults that every task has.
+_ALWAYS = {name: option.night for name, option in OPTIONS.items() if option.night}
 _DESTINATION = re.compile(r"env:\w+|file:[^\n]+|[A-Za-z][\w.+-]*://\S+", re.ASCII)
 
 
-def known_keys() -> dict[str, tuple[str, ...]]:
-    """Return the keys of each table."""
-    return {
-        "top": tuple(_File.__annotations__),
-        "[notify]": tuple(_NotifyTable.__annotations__),
-        "[defaults], [[tasks]]": tuple(sorted(_KEYS)),
-    }
+def known_keys() -> dict[str, dict[str, str]]:
+    """Return the keys of each table, and what each is."""
+    tables = {"top": _File, "[notify]": _NotifyTable, "[defaults], [[tasks]]": _TaskTable}
+    return {where: described_keys(kind) for where, kind in tables.items()}
 
 
 def usual_request() -> Request:
     """Return what a task without keys requests."""
-    return Request(**read_quantities(_ALWAYS, ""))
+    return Request(**read_options(_ALWAYS, ""))
 
 
 def parse_nightly(text: str, source: str, name: str) -> Job:
@@ -152,8 +160,10 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
             f"{where}: give either scenario or command, or commands",
             'give one of them, for example scenario = "kernel:short"',
         )
-    if given.get("cache", "warm") not in CACHES:
-        raise UsageError(f"{where}: unknown cache = '{given['cache']}'", f"use one of: {', '.join(CACHES)}")
+    for option in OPTIONS.values():
+        if option.choices and given.get(option.name, option.default) not in option.choices:
+            known = ", ".join(filter(None, option.choices))
+            raise UsageError(f"{where}: unknown {option.name} = '{given[option.name]}'", f"use one of: {known}")
     if given.get("on", LIMIT) not in RULES:
         raise UsageError(f"{where}: unknown on = '{given['on']}'", f"use one of: {', '.join(RULES)}")
     if given.get("rounds", 1) < 1:
@@ -164,22 +174,19 @@ def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
     try:
         listed = given.get("arms", ())
         names = arm_names(",".join(listed), given.get("filesystems", ())) if listed else ()
-        quantities = read_quantities({**_ALWAYS, **given}, "")
-        several = (quantities.get("commands", ()), quantities.get("revisions", ()))
+        options = read_options({**_ALWAYS, **given}, "")
+        several = (options.get("commands", ()), options.get("revisions", ()))
         arms = tuple(map(str, in_variants(arms_of(names, engine), *several))) if names else ()
-        slice_of(given.get("interleave", AUTO))
-        if given.get("cpuset"):
-            cpu_list(given["cpuset"])
         thresholds = tuple(parse_threshold(text, engine) for text in given.get("thresholds", ()))
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.hint) from None
-    plain = {key: given[key] for key in (*_PLAIN, *OPTIONS) if key in given and key not in quantities}
+    plain = {key: given[key] for key in _PLAIN if key in given}
     request = Request(
         arms=names,
         params=table_pairs(given.get("params", {}), f"{where}: params"),
         load_params=table_pairs(given.get("load_params", {}), f"{where}: load_params"),
         **plain,
-        **quantities,
+        **options,
     )
     strange = [item for item in thresholds if arms and item.arm not in arms]
     if strange:

@@ -1,7 +1,7 @@
 """The output of an image build, each line after its time of arrival: Docker's classic builder, podman build and
 buildah print the same form. ``kit-…`` lines are the kit's own: of the build's beginning and end, and of its command.
 
-Each part of the build is a task whose kind says what it was for; docs/how-to/measure-an-image-build.md explains them.
+Each part of the build is a task of one of the kinds below.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ from kit.parsers.task import BuildTask
 from kit.parsers.tried import Tried
 
 TRIED = (Tried("Docker's classic builder", ("20.10",)), Tried("buildah", ("1.28",)))
-CONTEXT, METADATA, COPY, START, RUN, COMMIT, EXPORT, LOOKUP, FINISH = (
-    "context", "metadata", "copy", "start", "run", "commit", "export", "lookup", "finish",
-)  # fmt: skip
+CONTEXT = "context"  # the client starts and transfers the build context
+METADATA = "metadata"  # FROM, ENV, USER; with BuildKit they are part of CONTEXT
+COPY = "copy"  # COPY, with the layer that it makes
+START = "start"  # makes and starts the container of the RUN step
+RUN = "run"  # the command itself
+COMMIT = "commit"  # ends the container, and makes a layer of what it has changed
+EXPORT = "export"  # BuildKit makes the image; without Docker it also compresses the layers
+LOOKUP = "lookup"  # finds a step in the cache
+FINISH = "finish"  # names the image, and ends the client
 _LINE = re.compile(r"(?P<when>\d{1,12}\.\d{1,9}) (?P<text>.*)")
 _STEP = re.compile(r"(?:Step|STEP) \d+/\d+ ?: (?P<instruction>.*)")
 _CACHED = re.compile(r"--+> Using cache")

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Tried:
-    """``program``: whose output the parser reads. ``versions``: their programs wrote what tests read. ``forms``: tests
-    have their form only, by the program's own source or by files that people have posted. ``refused``: by name."""
-
-    program: str
-    versions: tuple[str, ...] = ()
-    forms: tuple[str, ...] = ()
-    refused: str = ""
+    program: str  # whose output the parser reads
+    versions: tuple[str, ...] = ()  # their programs wrote what tests read
+    forms: tuple[str, ...] = ()  # tests have their form only, by the program's source or by files that people posted
+    refused: str = ""  # by name, before a file is read
+    command: str = ""  # writes a file for kit import; '' for what the kit itself starts
+    figures: str = ""  # what is read of each run
 
 
 def tried(makers: Iterable[str]) -> Iterator[Tried]:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.core.errors import KitError
-from kit.model.options import OPTIONS, SHARED, Option
+from kit.model.option import Option
+from kit.model.options import OPTIONS, SHARED
 from kit.pytest_plugin import xdist
 from kit.pytest_plugin.runner import NOT_MEASURED, RUNNER, SessionRunner, refuse_unwritable
 

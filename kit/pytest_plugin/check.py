@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.analysis.session.threshold import CROSSED, HELD, Threshold, rounds_note
+from kit.analysis.session.threshold import Threshold, rounds_note
+from kit.analysis.stats.estimate import LESS, MORE
 from kit.model.plan import DEFAULT_MARGIN
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ def check(
         raise PenaltyError(f"{threshold}: not measured; there are: {', '.join(known) or 'no comparisons'}")
     for item in found:
         result = threshold.judge(item)
-        if result == CROSSED:
+        if result == MORE:
             raise PenaltyError(f"{threshold} does not hold\n{_lines(item, margin)}")
-        if result != HELD:
+        if result != LESS:
             why = "the limit lies within the interval" if item.low is not None else "one run has no interval"
             text = f"{threshold} is undecided: {why}\n{_lines(item, margin)}{_more(item, threshold)}"
             if undecided == FAIL:

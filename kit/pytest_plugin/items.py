@@ -10,6 +10,7 @@ import pytest
 
 from kit.core.errors import KitError, UsageError
 from kit.core.regular import read_text
+from kit.model.options import SessionOptions
 from kit.pytest_plugin.check import PenaltyError, check
 from kit.pytest_plugin.runner import RUNNER
 
@@ -48,7 +49,7 @@ class ScenarioFile(pytest.File):
         """Return the thresholds of the command line. Raises UsageError."""
         from kit.analysis.session.threshold import parse_threshold
 
-        engine = self.config.stash[RUNNER].settings()["engine"]
+        engine = SessionOptions(**self.config.stash[RUNNER].settings()).engine
         return [parse_threshold(text, engine) for text in self.config.getoption("kit_threshold")]
 
     @property

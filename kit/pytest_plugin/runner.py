@@ -10,7 +10,7 @@ import pytest
 
 from kit.core.errors import KitError
 from kit.core.sanitize import printable
-from kit.model.options import OPTIONS, SHARED, as_written, read_quantities, read_text_as
+from kit.model.options import OPTIONS, SHARED, read_options, read_text_as
 from kit.pytest_plugin.xdist import FIXTURE, refuse_xdist
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ class SessionRunner:
         of_files = found["labels"].value if "labels" in found else {}
         listed = (self._ini("labels").splitlines(), self.config.getoption("kit_labels") or ())
         labels = [f"{name}={text}" for name, text in of_files.items()] + [text for part in listed for text in part]
-        given = {**_defaults(), **given, "labels": labels}  # of one name, the last counts
-        return given | read_quantities({name: as_written(value) for name, value in given.items()}, "--kit-")
+        return read_options({**given, "labels": labels}, "--kit-")  # of one name, the last counts
 
     def _ini(self, name: str) -> str:
         return str(self.config.getini(f"kit_{name}") or "").strip()
@@ -127,12 +126,6 @@ class SessionRunner:
         found = self.store.list(SessionFilter(session.title, status=DONE), most=len(mine) + 1)
         earlier = next((item.id for item in found if item.id not in mine), None)
         return self.store.get(earlier) if earlier else None
-
-
-def _defaults() -> dict[str, Any]:
-    """Return the default of each shared option that has one."""
-    found = {name: OPTIONS[name].default for name in SHARED if OPTIONS[name].kind is not bool}
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def refuse_unwritable(config: pytest.Config) -> None:

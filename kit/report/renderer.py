@@ -1,9 +1,13 @@
-"""Renderers: a line for each output, for command line, web and pytest. A new one is a file here and a line below."""
+"""Renderers: a line for each output, for command line, web and pytest. A new one is a file here and a line below.
+
+Extras add theirs, of subjects of their own too: ``kit.extensions``."""
 
 from __future__ import annotations
 
 import pkgutil
 from dataclasses import dataclass
+
+from kit.extensions import EXTRAS
 
 #: Subjects of renderers, each with the arguments of its renderers.
 SESSION = "session"  # Session, Analysis
@@ -13,14 +17,14 @@ BETWEEN = "two sessions"  # Session, Session, SessionDiff
 HISTORY = "history"  # Subject, sequence of ChangeHistory
 NIGHT = "night"  # Night
 FLEET = "fleet"  # FleetAnswer
-MATRIX = "matrix"  # Matrix
 
 
 @dataclass(frozen=True)
 class Renderer:
-    """One output. ``of``: its subject. ``maker``: the function that makes the text, imported on use. ``what``: its
-    description in help. ``suffix``: of its files, '' for terminal output. ``mime``: its type in a browser; a session's
-    renderer with a type is also offered as a file beside the answer."""
+    """One output. ``of``: its subject. ``maker``: the function that makes the text, imported on use, relative to
+    kit.report; of an extra in full. ``what``: its description in help. ``suffix``: of its files, '' for terminal
+    output. ``mime``: its type in a browser; a session's renderer with a type is also offered as a file beside the
+    answer."""
 
     name: str
     of: str
@@ -36,11 +40,12 @@ class Renderer:
 
     def render(self, *given: object) -> str:
         """Return the text. ``given``: the arguments listed at its subject."""
-        text: str = pkgutil.resolve_name(f"kit.report.{self.maker}")(*given)
+        maker = self.maker if self.maker.startswith("kit.") else f"kit.report.{self.maker}"
+        text: str = pkgutil.resolve_name(maker)(*given)
         return text
 
 
-#: The default of each subject first.
+#: The core's. The default of each subject first.
 RENDERERS = (
     Renderer("answer", SESSION, "text.answer:render_answer", "the answer, and what supports it"),
     Renderer("full", SESSION, "text.table:render_text", "every phase, ladder, note and fact"),
@@ -50,22 +55,6 @@ RENDERERS = (
     Renderer("markdown", SESSION, "text.table:render_markdown", "the table as Markdown", "md", "text/markdown"),
     Renderer("json", SESSION, "data.structured:render_json", "everything as JSON", "json", "application/json"),
     Renderer("csv", SESSION, "data.structured:render_csv", "the samples as CSV", "csv", "text/csv"),
-    Renderer(
-        "pytest-benchmark", SESSIONS, "data.pytest_benchmark:render_pytest_benchmark",
-        "real times, for that tool", "json",
-    ),
-    Renderer(
-        "openmetrics", SESSIONS, "data.openmetrics:render_openmetrics",
-        "penalties for Prometheus and GitLab", "prom",
-    ),
-    Renderer(
-        "benchmark-action", SESSIONS, "data.benchmark_action:render_benchmark_action",
-        "penalties for github-action-benchmark", "json",
-    ),
-    Renderer("bencher", SESSIONS, "data.bencher:render_bencher", "penalties for Bencher", "json"),
-    Renderer("hyperfine", SESSIONS, "data.hyperfine:render_hyperfine", "times and penalties for its scripts", "json"),
-    Renderer("hyperfine-1", SESSIONS, "data.hyperfine:render_hyperfine_1", "the same for those of 1.x", "json"),
-    Renderer("collapsed", SESSIONS, "data.collapsed:render_collapsed", "stacks for flame graph programs", "txt"),
     Renderer("html", PAGE, "page.html:render_html", "a page that needs no network", "html", "text/html"),
     Renderer("table", BETWEEN, "history.session_diff:render_between", "a table"),
     Renderer("markdown", BETWEEN, "history.session_diff:render_between_markdown", "a table as Markdown", "md"),
@@ -83,16 +72,12 @@ RENDERERS = (
     Renderer("markdown", FLEET, "fleet.cost:render_fleet_cost_markdown", "a table as Markdown", "md"),
     Renderer("json", FLEET, "fleet.cost:render_fleet_cost_json", "arms, classes and machines as JSON", "json"),
     Renderer("csv", FLEET, "fleet.cost:render_fleet_cost_csv", "a line for each arm, class and machine", "csv"),
-    Renderer("table", MATRIX, "matrix.text:render_matrix", "tables, the answer first"),
-    Renderer("markdown", MATRIX, "matrix.text:render_matrix_markdown", "a table as Markdown", "md"),
-    Renderer("json", MATRIX, "matrix.data:render_matrix_json", "cells and means as JSON", "json"),
-    Renderer("csv", MATRIX, "matrix.data:render_matrix_csv", "a line for each cell and mean", "csv"),
-    Renderer("html", MATRIX, "matrix.page:render_matrix_html", "a page that needs no network", "html"),
 )  # fmt: skip
 
 
 def renderers(of: str) -> tuple[Renderer, ...]:
-    return tuple(item for item in RENDERERS if item.of == of)
+    added = [extra.load(extra.renderers[of]) for extra in EXTRAS if of in extra.renderers]
+    return (*(item for item in RENDERERS if item.of == of), *(item for items in added for item in items))
 
 
 def names(of: str) -> list[str]:

@@ -17,7 +17,7 @@ from kit.filesystem.device import check_devices
 from kit.host.cgroup.idle import wait_idle
 from kit.host.interrupt import interruptible
 from kit.host.machine import Host, read_host
-from kit.model.estimate import estimate
+from kit.model.duration import estimate
 from kit.model.event import EventSink, FactsKnown, Relay, SessionStarted, StatusChanged
 from kit.model.fact import DEFAULT_REFERENCE, HOST_KERNEL, KERNEL, MACHINE, WORKER, stored
 from kit.model.plan import check_reference

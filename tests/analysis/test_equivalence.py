@@ -6,12 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.matrix.cell import MatrixCell, judge_interval, log_centre
-from kit.analysis.matrix.mean import mean_of
-from kit.analysis.matrix.row import MatrixRow, rows_of
 from kit.analysis.session.analyse import Analysis, analyse
-from kit.analysis.session.ranking import EQUIVALENT, INCONCLUSIVE, RankRow
-from kit.analysis.stats.equivalence import is_equivalent, visible_ratio, within_margin
+from kit.analysis.session.ranking import RankRow
+from kit.analysis.stats.estimate import (
+    EQUIVALENT,
+    INCONCLUSIVE,
+    Interval,
+    is_equivalent,
+    judge,
+    visible_ratio,
+    within_margin,
+)
+from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
+from kit.extra.matrix.analysis.mean import mean_of
+from kit.extra.matrix.analysis.row import MatrixRow, rows_of
 from kit.model.plan import DECIDE_FROM
 from kit.model.sample import Phase, Sample
 from kit.model.session import Request, Session
@@ -106,4 +114,4 @@ def test_a_mean_of_two_rounds_is_not_equivalent() -> None:
         return mean_of("layer:btrfs", [MatrixRow("one", "", "real", (cell,))], 1, 0.03).verdict
 
     assert (mean(2), mean(DECIDE_FROM)) == (INCONCLUSIVE, EQUIVALENT)
-    assert judge_interval(0.99, 1.01, 2, 0.03) == INCONCLUSIVE
+    assert judge(Interval(1.0, 0.99, 1.01, 2), 2, 0.03) == INCONCLUSIVE

@@ -29,10 +29,11 @@ from kit.analysis.history.session_diff import compare_sessions
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.threshold import parse_threshold
 from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import as_ratio
 from kit.core.errors import UsageError
+from kit.extra.exchange.report.pytest_benchmark import render_pytest_benchmark
 from kit.model.sample import Phase, Sample
 from kit.model.session import Request, Session
-from kit.report.data.pytest_benchmark import render_pytest_benchmark
 from kit.report.history.history import Subject, render_history
 from kit.report.history.session_diff import between_rows, render_between
 from kit.store import Store, open_store
@@ -88,10 +89,10 @@ def test_a_threshold_finds_its_comparisons_and_judges_by_the_interval() -> None:
     (build,) = parse_threshold("layer:overlay2 build < 10 %").find(comparisons)
     assert (whole.phase, build.phase) == ("total", "build")
     assert parse_threshold("layer:overlay2 nosuch < 1 %").find(comparisons) == ()
-    assert LIMIT.judge(whole) == "crossed"
-    assert LIMIT.judge(replace(whole, low=1.05)) == "undecided"
-    assert LIMIT.judge(replace(whole, low=None, high=None)) == "undecided"
-    assert LIMIT.judge(replace(whole, low=0.9, high=1.09)) == "held"
+    assert LIMIT.judge(whole) == "more"
+    assert LIMIT.judge(replace(whole, low=1.05)) == "not significant"
+    assert LIMIT.judge(replace(whole, low=None, high=None)) == "no interval"
+    assert LIMIT.judge(replace(whole, low=0.9, high=1.09)) == "less"
 
 
 def test_a_changed_machine_begins_a_series_and_says_what_changed() -> None:
@@ -214,9 +215,7 @@ def test_the_interval_of_a_change_allows_for_nights_that_take_after_the_last() -
     series = split([past(i, swing + (0.5 if i >= 24 else 0.05), 0.003) for i, swing in enumerate(swings)])[-1]
     change = next(item for item in find_changes(series) if item.index == 24)
     logs = [math.log(item.ratio) for item in series.entries]
-    welch = estimators.as_ratio(
-        estimators.welch(estimators.robust_centre(logs[:24]), estimators.robust_centre(logs[24:]))
-    )
+    welch = as_ratio(estimators.welch(estimators.robust_centre(logs[:24]), estimators.robust_centre(logs[24:])))
     assert change.shift is not None and change.own is not None
     for shift in (change.shift, change.own):
         assert shift.low is not None and shift.high is not None and welch.low is not None and welch.high is not None

@@ -7,17 +7,8 @@ import numpy as np
 import pytest
 
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session.ranking import (
-    EQUIVALENT,
-    FASTER,
-    INCONCLUSIVE,
-    REFERENCE,
-    SLOWER,
-    Ranking,
-    find_letters,
-    rank,
-    split_picks,
-)
+from kit.analysis.session.ranking import Ranking, find_letters, rank, split_picks
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER
 from kit.core.errors import UsageError
 from kit.model.sample import Phase, Sample
 from kit.parsers.figure import Reported

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import Interval
 
 
 def test_mean_interval_of_a_published_example() -> None:
@@ -23,7 +24,7 @@ def test_mean_interval_by_hand() -> None:
 
 
 def test_one_value_has_no_interval_and_none_is_an_error() -> None:
-    assert estimators.mean_centre([5.0]).interval() == estimators.Interval(5.0, None, None, 1)
+    assert estimators.mean_centre([5.0]).interval() == Interval(5.0, None, None, 1)
     with pytest.raises(ValueError, match="no values"):
         estimators.mean_centre([])
 

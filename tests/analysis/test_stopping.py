@@ -9,9 +9,10 @@ import pytest
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.outlook import Outlook, decided_looks, find_outlook
-from kit.analysis.session.ranking import INCONCLUSIVE, Ranking, rank
+from kit.analysis.session.ranking import Ranking, rank
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.stats import variance_pooling
+from kit.analysis.stats.estimate import INCONCLUSIVE
 from kit.analysis.stats.estimators import mean_centre
 from kit.model.default import AUTO_ROUNDS
 from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample

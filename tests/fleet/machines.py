@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from kit.model.arm import parse_arms
 from kit.model.machine import Member
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.sample import Phase, Sample
 from kit.model.session import RUNNING, Request, Session
@@ -16,7 +17,7 @@ TWO = replace(ONE, name="two", machine="n")
 FIRST = Session(
     id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=RUNNING,
     request=Request(command=("true",), arms=("bare",), rounds=2), arms=("bare",), baselines=(), seed=1,
-    plan=make_plan(parse_arms("bare"), 2, 1),
+    plan=make_plan(parse_arms("bare"), SessionOptions(rounds=2, seed=1)),
 )  # fmt: skip
 SECOND = replace(FIRST, id="20260101-000000-bbbb")
 

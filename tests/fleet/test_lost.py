@@ -21,6 +21,7 @@ from kit.fleet.client.split import RoundStore, SplitCourse
 from kit.model.arm import parse_arms
 from kit.model.event import Event, SampleTaken
 from kit.model.machine import Member
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.session import RUNNING, Request, Session
 from kit.report.text.progress import Quiet
@@ -60,7 +61,7 @@ class Once(Quiet):
 
 def begun(processes: Processes) -> Session:
     request = Request(command=("true",), arms=ARMS, rounds=ROUNDS, interleave="off")
-    plan = make_plan(parse_arms(",".join(ARMS)), ROUNDS, 1, control=False)
+    plan = make_plan(parse_arms(",".join(ARMS)), SessionOptions(rounds=ROUNDS, seed=1, control=False))
     name = f"fleet-{processes.port}"
     return Session(name, 1e9, "0", "true", RUNNING, request, ARMS, plan.baselines, 1, plan=plan)
 

@@ -17,6 +17,7 @@ from kit.model.arm import parse_arm, parse_arms
 from kit.model.event import Event, FactsKnown, PhaseStarted, RunFlagged, RunsPlanned, SampleTaken, Told
 from kit.model.fact import makers
 from kit.model.machine import Member
+from kit.model.options import SessionOptions
 from kit.model.plan import PlanStep, make_plan
 from kit.model.sample import RUN_ORDER, Phase, Sample
 from kit.model.session import DONE, FAILED, RUNNING, NotRun, Request, Session, check_session_id
@@ -29,7 +30,7 @@ SESSION = Session(
     id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=RUNNING,
     request=Request(command=("true",), arms=ARMS, rounds=4, interleave="off"), arms=ARMS,
     baselines=((ARMS[1], ARMS[0]),), seed=1,
-    plan=make_plan(parse_arms(",".join(ARMS)), 4, 1, control=False),
+    plan=make_plan(parse_arms(",".join(ARMS)), SessionOptions(rounds=4, seed=1, control=False)),
 )  # fmt: skip
 ONE = Member(
     name="one", kind="x", kit_version="0", probe="p", kernel="6", cpu="c", cores=1, memory=1, virtualization="none",

@@ -11,6 +11,7 @@ from kit.host.cgroup.counters import Counters
 from kit.host.cgroup.idle_load import IdleRate, IdleWatch, Process, busiest, kit_pids, processes
 from kit.model.arm import parse_arms
 from kit.model.fact import stored
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.session.measure.phase import _less_idle
 from tests.fake_engine import FakeEngine, execute, scenario
@@ -111,6 +112,8 @@ def test_the_busiest_programs_are_named_without_the_kits_own() -> None:
 def test_a_session_says_why_it_has_no_outside_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kit.host.cgroup.idle_load._busy_share", lambda length: 1.5)
     engine = FakeEngine(tmp_path)
-    session, store = execute(tmp_path, engine, make_plan(parse_arms("bare"), 2, 3, "cold"), scenario("one"))
+    session, store = execute(
+        tmp_path, engine, make_plan(parse_arms("bare"), SessionOptions(rounds=2, seed=3, cache="cold")), scenario("one")
+    )
     assert store.get("x").facts["no outside CPU"].startswith("other programs use 1.50 of ")
     assert [phase.outside for sample in session.samples for phase in sample.phases] == [None, None]

@@ -1,4 +1,4 @@
-"""Every script in benchmarks/ starts, at its smallest size: docs/explanation cites what they print.
+"""Every script in benchmarks/ starts, at its smallest size: its RESULTS.md files cite what they print.
 
 What they find is not judged here: at this size nothing could be told.
 """

@@ -1,5 +1,4 @@
-"""A few trials of each part of benchmarks/faults/faults.py; docs/explanation/reliability.md has the whole
-campaign's."""
+"""A few trials of each part of benchmarks/faults/faults.py; RESULTS.md beside it has the whole campaign's."""
 
 import os
 import subprocess

@@ -13,6 +13,7 @@ from kit.core.errors import TimedOut
 from kit.core.paths import find_paths
 from kit.core.quantity import shown_duration
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.nightly.file import parse_nightly
 from kit.probe import Probe, ProbeServer, probe_binary
@@ -89,7 +90,7 @@ def test_durations_are_shown_with_their_units() -> None:
 
 def test_a_run_that_hangs_is_a_failed_sample_and_the_rest_goes_on(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, hanging="bare")
-    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=1, seed=3, cache="cold", timeout=5.0)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), SessionOptions(rounds=1, seed=3, cache="cold", timeout=5.0))
     session, store = execute(tmp_path, engine, plan, scenario("one"))
     found = {sample.arm: sample for sample in store.get("x").samples}
     error = "one timed out after 5 s, the limit set by timeout\n  | begun"
@@ -100,14 +101,14 @@ def test_a_run_that_hangs_is_a_failed_sample_and_the_rest_goes_on(tmp_path: Path
 
 def test_a_hang_in_preparations_is_cut_off_too(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, hanging="prepare")
-    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold", timeout=5.0)
+    plan = make_plan(parse_arms("bare"), SessionOptions(rounds=1, seed=3, cache="cold", timeout=5.0))
     session, _ = execute(tmp_path, engine, plan, scenario("one"))
     assert "prepare timed out after 5 s" in session.samples[0].error and "run one" not in engine.events
 
 
 def test_no_run_begins_when_the_budget_is_over(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
-    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=3, seed=3, cache="cold", budget=10.0)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), SessionOptions(rounds=3, seed=3, cache="cold", budget=10.0))
     left = iter([10.0, 10.0, 10.0, 0.0, 0.0])
     session, _ = execute(tmp_path, engine, plan, scenario("one"), left=lambda: next(left, 0.0))
     assert len(session.samples) == 1
@@ -116,7 +117,7 @@ def test_no_run_begins_when_the_budget_is_over(tmp_path: Path) -> None:
 
 def test_a_budget_that_is_over_before_the_first_run_is_a_failure(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
-    plan = make_plan(parse_arms("bare"), rounds=3, seed=3, budget=10.0)
+    plan = make_plan(parse_arms("bare"), SessionOptions(rounds=3, seed=3, budget=10.0))
     session, _ = execute(tmp_path, engine, plan, scenario("one"), left=lambda: -1.0)
     assert (session.status, session.samples) == ("failed", ())
     assert engine.events[-1].startswith("tell nothing was measured: the budget is over")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import UsageError
-from kit.model.options import read_quantities
+from kit.model.options import read_options
 from kit.model.session import Request
 from kit.nightly.file import parse_nightly
 from kit.pytest_plugin.runner import SessionRunner
@@ -23,7 +23,7 @@ def facts(request: Request) -> dict[str, str]:
 
 def test_labels_are_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_SHA", "a" * 40)
-    request = Request("smoke", **read_quantities({"labels": ["pr=17", "branch=a b=c", "pr=18"]}, "--"))
+    request = Request("smoke", **read_options({"labels": ["pr=17", "branch=a b=c", "pr=18"]}, "--"))
     assert facts(request) == {"label pr": "18", "label branch": "a b=c", "CI commit": "a" * 40}
 
 
@@ -55,7 +55,7 @@ def test_the_commit_of_a_command_without_sources_is_that_of_its_directory(
 )  # fmt: skip
 def test_a_wrong_label_is_refused(given: str, said: str) -> None:
     with pytest.raises(UsageError) as error:
-        read_quantities({"labels": [given]}, "--")
+        read_options({"labels": [given]}, "--")
     assert said in str(error.value)
 
 

@@ -4,6 +4,7 @@ from kit.core.errors import UsageError
 from kit.model.arm import parse_arm, parse_arms
 from kit.model.default_driver import Docker
 from kit.model.drivers import graph_drivers
+from kit.model.options import SessionOptions
 from kit.model.plan import default_arms, make_plan, reference_of, with_baselines
 
 
@@ -97,41 +98,41 @@ def test_the_reference_is_the_default_driver_of_an_engine(arms: str, old: str, n
 
 def test_rounds_are_complete_random_and_the_same_for_the_same_seed() -> None:
     arms = parse_arms("bare,runtime,bind:overlay2,layer:overlay2")
-    plan = make_plan(arms, rounds=3, seed=11)
+    plan = make_plan(arms, SessionOptions(rounds=3, seed=11))
     rounds = [plan.round(number) for number in range(6)]
     for number, round_ in enumerate(rounds):
         assert sorted(step.arm for step in round_) == sorted(arms)
         assert {(step.round, step.kind) for step in round_} == {(number, "measured" if number else "warmup")}
     assert len({tuple(step.arm for step in round_) for round_ in rounds}) > 1
-    assert rounds == [make_plan(arms, rounds=3, seed=11).round(number) for number in range(6)]
-    assert rounds != [make_plan(arms, rounds=3, seed=12).round(number) for number in range(6)]
+    assert rounds == [make_plan(arms, SessionOptions(rounds=3, seed=11)).round(number) for number in range(6)]
+    assert rounds != [make_plan(arms, SessionOptions(rounds=3, seed=12)).round(number) for number in range(6)]
     # The order is part of a stored session: it must not change with the version of Python or of the kit.
     assert [step.arm.placement for step in rounds[1]] == ["bare", "runtime", "bind", "layer"]
 
 
 def test_a_round_holds_every_point_of_a_sweep() -> None:
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 3, 1, points=("jobs=1", "jobs=2"))
+    plan = make_plan(parse_arms("bare,layer:overlay2"), SessionOptions(rounds=3, seed=1), points=("jobs=1", "jobs=2"))
     found = {(str(step.arm), step.point) for step in plan.round(1)}
     assert found == {(arm, point) for arm in ("bare", "layer:overlay2") for point in ("jobs=1", "jobs=2")}
 
 
 def test_the_control_is_a_copy_of_the_commonest_baseline_from_four_rounds_on() -> None:
     arms = parse_arms("bare,layer:overlay2,layer:vfs,layer:btrfs")
-    assert not any(arm.control for arm in make_plan(arms, 3, 1).arms)
-    plan = make_plan(arms, 4, 1)
+    assert not any(arm.control for arm in make_plan(arms, SessionOptions(rounds=3, seed=1)).arms)
+    plan = make_plan(arms, SessionOptions(rounds=4, seed=1))
     assert [str(arm) for arm in plan.arms if arm.control] == ["bare+control"]
     assert plan.baselines[0] == ("bare+control", "bare")
-    assert not any(arm.control for arm in make_plan(arms, 9, 1, control=False).arms)
-    assert any(arm.control for arm in make_plan(arms, 1, 1, control=True).arms)
-    named = make_plan(arms, 4, 1, baseline=parse_arm("layer:vfs"))
+    assert not any(arm.control for arm in make_plan(arms, SessionOptions(rounds=9, seed=1, control=False)).arms)
+    assert any(arm.control for arm in make_plan(arms, SessionOptions(rounds=1, seed=1, control=True)).arms)
+    named = make_plan(arms, SessionOptions(rounds=4, seed=1, baseline="layer:vfs"))
     assert named.baselines[0] == ("layer:vfs+control", "layer:vfs")
-    assert any(arm.control for arm in make_plan(arms, 3, 1, budget=60.0).arms)
-    asked = make_plan(parse_arms("bare,bare+control,layer:overlay2"), 4, 1)
+    assert any(arm.control for arm in make_plan(arms, SessionOptions(rounds=3, seed=1, budget=60.0)).arms)
+    asked = make_plan(parse_arms("bare,bare+control,layer:overlay2"), SessionOptions(rounds=4, seed=1))
     assert dict(asked.baselines) == {"bare+control": "bare", "layer:overlay2": "bare"}
 
 
 def test_bad_plans() -> None:
-    with pytest.raises(UsageError, match="at least one round"):
-        make_plan(parse_arms("bare"), -1, 1)
+    with pytest.raises(UsageError, match="--rounds -1"):
+        make_plan(parse_arms("bare"), SessionOptions(rounds=-1, seed=1))
     with pytest.raises(UsageError, match="--cache hot"):
-        make_plan(parse_arms("bare"), 1, 1, "hot")
+        make_plan(parse_arms("bare"), SessionOptions(rounds=1, seed=1, cache="hot"))

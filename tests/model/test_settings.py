@@ -13,7 +13,7 @@ from kit.cli.compare import compare
 from kit.core.errors import UsageError
 from kit.host.mounts import Mount
 from kit.host.settings_files import find_settings
-from kit.model.options import OPTIONS, SHARED, read_quantities
+from kit.model.options import OPTIONS, SHARED, SessionOptions, read_options
 from kit.model.settings import KEYS, ConfigEntry, merged, option_values, read_settings
 from kit.pytest_plugin.runner import SessionRunner
 from tests.command_line import in_fork
@@ -231,7 +231,7 @@ def test_kit_compare_follows_the_settings(project: Path) -> None:
 def test_labels_of_the_command_line_add_to_those_of_files(project: Path) -> None:
     (project / "kit.toml").write_text("[labels]\nteam = 7\npr = 1\n")
     context = compare.make_context("compare", ["smoke", "--label", "pr=2"])
-    assert read_quantities(context.params, "--")["labels"] == (("team", "7"), ("pr", "2"))
+    assert read_options(context.params, "--")["labels"] == (("team", "7"), ("pr", "2"))
 
 
 def test_the_command_line_can_undo_each_switch_of_a_file() -> None:
@@ -272,9 +272,9 @@ def test_pytest_takes_its_own_settings_before_the_kits(project: Path, pytester: 
 
 def test_pytest_without_settings_has_the_defaults(project: Path, pytester: pytest.Pytester) -> None:
     found = SessionRunner(pytester.parseconfig()).settings()
-    plain = {name: OPTIONS[name].default for name in ("cache", "engine", "interleave", "guest", "load", "cpuset")}
-    assert {name: found[name] for name in plain} == plain and found["rounds"] == 0 and found["margin"] == 0.03
-    assert not {"rerun", "profile", "explain_calls", "seed", "budget"} & set(found) and set(found) <= set(SHARED)
+    options = SessionOptions(**found)
+    assert options == SessionOptions() and set(found) <= set(SHARED)
+    assert (options.rounds, options.margin, options.cache, options.interleave) == (0, 0.03, "warm", "auto")
 
 
 @pytest.mark.parametrize(

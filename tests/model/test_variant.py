@@ -7,7 +7,7 @@ import pytest
 from kit.core.errors import UsageError
 from kit.model.arm import parse_arm, parse_arms
 from kit.model.default_driver import Docker
-from kit.model.options import read_quantities
+from kit.model.options import SessionOptions, read_options
 from kit.model.plan import make_plan, reference_of
 from kit.model.session import Request, title_of
 from kit.model.variant import in_variants, unvaried_name
@@ -19,14 +19,14 @@ REVISIONS = (("old", "v1"), ("new", "main"))
 
 def test_names_are_given_or_made_of_the_command() -> None:
     given = {"commands": ["a=make -j2", "./build.sh --fast -o 'x y'", "clang=CC=clang make"]}
-    assert read_quantities(given, "--")["commands"] == (
+    assert read_options(given, "--")["commands"] == (
         ("a", "make -j2"), ("build.sh-fast-o-x-y", "./build.sh --fast -o 'x y'"), ("clang", "CC=clang make"),
     )  # fmt: skip
-    revisions = read_quantities({"revisions": ["main,HEAD~1", "last=feature/x"]}, "--")["revisions"]
+    revisions = read_options({"revisions": ["main,HEAD~1", "last=feature/x"]}, "--")["revisions"]
     assert revisions == (("main", "main"), ("HEAD~1", "HEAD~1"), ("last", "feature/x"))
-    for name, _ in (*read_quantities(given, "--")["commands"], *revisions):
+    for name, _ in (*read_options(given, "--")["commands"], *revisions):
         assert parse_arm(f"bare+command={name}+rev={name}").option("command") == name
-    assert read_quantities({"commands": (), "revisions": ()}, "--") == {"commands": (), "revisions": ()}
+    assert read_options({"commands": (), "revisions": ()}, "--") == {"commands": (), "revisions": ()}
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_names_are_given_or_made_of_the_command() -> None:
 )
 def test_names_that_are_refused(commands: object, said: str) -> None:
     with pytest.raises(UsageError) as error:
-        read_quantities({"commands": commands}, "--")
+        read_options({"commands": commands}, "--")
     assert said in error.value.message
 
 
 def names(text: str, baseline: str = "", among: int = 2) -> tuple[list[str], dict[str, str]]:
-    named = parse_arm(baseline) if baseline else None
-    plan = make_plan(in_variants(parse_arms(text), TWO[:among], ()), 3, 1, baseline=named)
+    options = SessionOptions(rounds=3, seed=1, baseline=baseline)
+    plan = make_plan(in_variants(parse_arms(text), TWO[:among], ()), options)
     return [str(arm) for arm in plan.arms], dict(plan.baselines)
 
 
@@ -91,7 +91,7 @@ def test_a_named_baseline_has_the_command_of_each_arm_unless_it_names_one() -> N
     pairs = names("bare,layer:vfs", "bare+command=b")[1]
     assert set(pairs.values()) == {"bare+command=b"} and len(pairs) == 3
     both = in_variants(parse_arms("layer:vfs"), TWO, REVISIONS)
-    plan = make_plan(both, 3, 1, baseline=parse_arm("bare+command=a"))
+    plan = make_plan(both, SessionOptions(rounds=3, seed=1, baseline="bare+command=a"))
     assert dict(plan.baselines)["layer:vfs+command=b+rev=old"] == "bare+command=a+rev=old"
 
 

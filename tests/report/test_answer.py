@@ -13,16 +13,8 @@ import pytest
 
 from kit.analysis.session.analyse import analyse, whole_real
 from kit.analysis.session.difference import Difference
-from kit.analysis.session.ranking import (
-    EQUIVALENT,
-    FASTER,
-    INCONCLUSIVE,
-    REFERENCE,
-    SLOWER,
-    Ranking,
-    RankRow,
-)
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.session.ranking import Ranking, RankRow
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER, Interval, Verdict
 from kit.core.errors import UsageError
 from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample
 from kit.model.session import NotRun, Request, Session, title_of
@@ -381,7 +373,7 @@ def differs(arm: str, percent: float, half: float, reference: str = "layer:overl
     return Difference(arm, reference, ratio, low, high, low, high, 4, low, high)
 
 
-def ranking(*pairs: Difference, verdicts: tuple[str, ...], margin: float = 0.03) -> Ranking:
+def ranking(*pairs: Difference, verdicts: tuple[Verdict, ...], margin: float = 0.03) -> Ranking:
     """Of the arms of these pairs with the reference, in this order, then the reference itself."""
     others = [item for item in pairs if item.other == "layer:overlay2"]
     rows = [

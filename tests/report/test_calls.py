@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kit.analysis.session.analyse import Analysis, analyse
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.stats.estimate import Interval
 from kit.analysis.traces.calls import CallCosts, CallPart, CopyUps
 from kit.model.call import Call
 from kit.model.fact import NO_TRACING

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from kit.extensions import EXTRAS
 from kit.report.page import filters
 from kit.report.renderer import (
     BETWEEN,
     FLEET,
     HISTORY,
-    MATRIX,
     NIGHT,
     PAGE,
     RENDERERS,
@@ -23,34 +23,37 @@ from kit.report.renderer import (
     Renderer,
     find,
     offered,
+    renderers,
 )
 from kit.store import open_store
 from tests.changed_kit import ChangedKit
 from tests.nights import ladder_session
 
-#: With how many values a renderer of each kind is called.
-GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, HISTORY: 2, NIGHT: 1, FLEET: 1, MATRIX: 1}
+#: With how many values a renderer of each kind is called; those of an extra's own subject with one, if it isn't here.
+GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, HISTORY: 2, NIGHT: 1, FLEET: 1}
+ADDED: list[Renderer] = [item for extra in EXTRAS for name in extra.renderers.values() for item in extra.load(name)]
 
 
 def test_each_filter_is_some_templates() -> None:
     """And each that a template names exists, or no page would be made."""
-    folder = Path(filters.__file__).parents[1] / "templates"
-    text = "".join(path.read_text() for path in folder.glob("*.j2"))
+    folder = Path(filters.__file__).parents[2]
+    text = "".join(path.read_text() for path in folder.rglob("*.j2"))
     used = {*re.findall(r"\|\s*(\w+)", text), *re.findall(r'map\("(\w+)"', text)}
     assert set(filters.FILTERS) <= used
 
 
-@pytest.mark.parametrize("item", RENDERERS, ids=lambda item: f"{item.of}-{item.name}")
+@pytest.mark.parametrize("item", [*RENDERERS, *ADDED], ids=lambda item: f"{item.of}-{item.name}")
 def test_each_is_called_with_what_its_kind_says(item: Renderer) -> None:
     module, _, function = item.maker.partition(":")
-    signature = inspect.signature(getattr(importlib.import_module(f"kit.report.{module}"), function))
-    signature.bind(*range(GIVEN[item.of]))
+    module = module if item in ADDED else f"kit.report.{module}"
+    signature = inspect.signature(getattr(importlib.import_module(module), function))
+    signature.bind(*range(GIVEN.get(item.of, 1)))
     assert signature.return_annotation == "str" and find(item.of, item.name) is item
 
 
 def test_files_have_different_labels() -> None:
-    for of in GIVEN:
-        names = [item.file for item in RENDERERS if item.of == of and item.suffix]
+    for of in {item.of for item in (*RENDERERS, *ADDED)}:
+        names = [item.file for item in renderers(of) if item.suffix]
         assert len(set(names)) == len(names)
     assert len({item.suffix for item in offered()}) == len(offered())
 
@@ -69,7 +72,7 @@ SERVE = """
 import sys
 from pathlib import Path
 from kit.store import open_store
-from kit.web.app import make_app
+from kit.extra.web.app import make_app
 
 client = make_app(open_store(sys.argv[1], Path(), True), "token").test_client()
 answer = client.get(f"/session/{sys.argv[2]}.txt", headers={"Host": "localhost", "Authorization": "Bearer token"})

@@ -34,6 +34,7 @@ from kit.model.event import (
     StatusChanged,
     Told,
 )
+from kit.model.options import SessionOptions
 from kit.model.plan import PlanStep, make_plan
 from kit.model.session import DONE, NotRun, Session
 from kit.session.guest.console import console_log
@@ -88,7 +89,7 @@ class MachineLease:
 
     def listen(self, *words: str, patience: float = 60) -> Session:
         paths = Paths(*[self._tmp / name for name in ("data", "cache", "state", "run/kit", "lock")])
-        plan, machine = make_plan(ARMS, rounds=1, seed=3), UserModeLinux(Tools(self._tmp), Kernel())
+        plan, machine = make_plan(ARMS, SessionOptions(rounds=1, seed=3)), UserModeLinux(Tools(self._tmp), Kernel())
         ours, theirs = os.pipe()
         self._stack.callback(os.close, ours)
         with os.fdopen(theirs, "wb") as channel:

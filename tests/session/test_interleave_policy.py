@@ -9,7 +9,7 @@ import pytest
 from kit.analysis.runs.waiting import Waiting
 from kit.core.errors import UsageError
 from kit.host.machine import read_host
-from kit.model.plan import slice_of
+from kit.model.options import slice_of
 from kit.model.session import Request, Session
 from kit.session.measure.pilot import Pilot
 from kit.session.plan.interleave_policy import decide

@@ -8,6 +8,7 @@ import pytest
 from kit.engines import Sandbox
 from kit.host.cgroup.counters import Counters, read_counters
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from tests.fake_engine import FakeEngine, execute, scenario
 
@@ -15,7 +16,10 @@ pytestmark = pytest.mark.usefixtures("calm")
 
 
 def one_round(tmp_path: Path, engine: FakeEngine, *phases: str) -> list[str]:
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
+    plan = make_plan(
+        parse_arms("bare,layer:overlay2"),
+        SessionOptions(rounds=1, seed=3, cache="cold", control=False, interleave="0.5s"),
+    )
     execute(tmp_path, engine, plan, scenario(*phases))
     return engine.events
 
@@ -38,7 +42,10 @@ def test_who_has_ended_has_no_more_slices(tmp_path: Path) -> None:
 
 def test_a_failure_leaves_the_others_their_slices(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, broken="layer:overlay2")
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
+    plan = make_plan(
+        parse_arms("bare,layer:overlay2"),
+        SessionOptions(rounds=1, seed=3, cache="cold", control=False, interleave="0.5s"),
+    )
     session, _ = execute(tmp_path, engine, plan, scenario("one", "fail", "never"))
     found = {sample.arm: sample for sample in session.samples}
     assert found["layer:overlay2"].error == "it is broken" and not found["layer:overlay2"].phases
@@ -50,7 +57,10 @@ def test_a_failure_leaves_the_others_their_slices(tmp_path: Path) -> None:
 def test_samples_say_that_they_are_interleaved(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     engine.slow = {"bare": 3, "layer:overlay2": 5}
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
+    plan = make_plan(
+        parse_arms("bare,layer:overlay2"),
+        SessionOptions(rounds=1, seed=3, cache="cold", control=False, interleave="0.5s"),
+    )
     session, _ = execute(tmp_path, engine, plan, scenario("one"))
     found = {sample.arm: sample for sample in session.samples}
     assert {dict(sample.digests)["run order"] for sample in found.values()} == {"interleaved"}
@@ -69,7 +79,10 @@ def test_what_is_written_while_others_have_their_last_slices_is_in_the_figures(
 
     for module in ("interleave", "interleaved_round", "phase"):
         monkeypatch.setattr(f"kit.session.measure.{module}.counters_of", counters)
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
+    plan = make_plan(
+        parse_arms("bare,layer:overlay2"),
+        SessionOptions(rounds=1, seed=3, cache="cold", control=False, interleave="0.5s"),
+    )
     session, _ = execute(tmp_path, engine, plan, scenario("one"))
     bare = next(sample.phases[0] for sample in session.samples if sample.arm == "bare")
     assert bare.frozen_write_bytes is not None and bare.frozen_write_bytes >= 2000.0
@@ -90,7 +103,10 @@ def test_space_that_write_back_takes_while_an_arm_is_frozen_is_its_own(
 
     for module in ("interleave", "interleaved_round", "phase"):
         monkeypatch.setattr(f"kit.session.measure.{module}.counters_of", counters)
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
+    plan = make_plan(
+        parse_arms("bare,layer:overlay2"),
+        SessionOptions(rounds=1, seed=3, cache="cold", control=False, interleave="0.5s"),
+    )
     session, _ = execute(tmp_path, engine, plan, scenario("one"))
     bare = next(sample.phases[0] for sample in session.samples if sample.arm == "bare")
     later = engine.events[engine.events.index("turn of bare") :].count("turn of layer:overlay2")
@@ -99,7 +115,10 @@ def test_space_that_write_back_takes_while_an_arm_is_frozen_is_its_own(
 
 def test_all_roots_are_read_before_each_round_without_a_warm_up(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 2, 3, "warm", control=False, interleave=0.5)
+    plan = make_plan(
+        parse_arms("bare,layer:overlay2"),
+        SessionOptions(rounds=2, seed=3, cache="warm", control=False, interleave="0.5s"),
+    )
     execute(tmp_path, engine, plan, scenario("one"))
     events = [event.split()[0] for event in engine.events if event.startswith(("read", "place"))]
     assert events == ["read", "place", "place"] * 2
@@ -118,7 +137,10 @@ def test_work_of_the_machine_is_charged_to_the_arm_that_runs(tmp_path: Path, mon
 
     for module in ("interleave", "interleaved_round", "phase"):
         monkeypatch.setattr(f"kit.session.measure.{module}.counters_of", counters)
-    plan = make_plan(parse_arms("bare,layer:overlay2"), 1, 3, "cold", control=False, interleave=0.5)
+    plan = make_plan(
+        parse_arms("bare,layer:overlay2"),
+        SessionOptions(rounds=1, seed=3, cache="cold", control=False, interleave="0.5s"),
+    )
     session, _ = execute(tmp_path, engine, plan, scenario("one"))
     found = {sample.arm: sample.phases[0].outside for sample in session.samples}
     assert found == {"bare": 2.0, "layer:overlay2": 50.0}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.scenario import Command
 from kit.session.measure.phase_log import HEAD, MOST_REPORT, TAIL, cut_middle, last_lines, output_since
@@ -29,7 +30,7 @@ def grow(path: Path, size: int, end: bytes) -> None:
 
 def test_a_run_that_printed_400_megabytes_and_failed_costs_neither_memory_nor_disk(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, flood=LONG)
-    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    plan = make_plan(parse_arms("bare"), SessionOptions(rounds=1, seed=3, cache="cold"))
     tracemalloc.start()
     try:
         session, _ = execute(tmp_path, engine, plan, scenario("fail"))
@@ -86,7 +87,7 @@ def test_figures_are_looked_for_in_what_can_be_read(tmp_path: Path) -> None:
 
 def test_figures_in_a_flood_are_an_error_of_that_run(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, flood=LONG)
-    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    plan = make_plan(parse_arms("bare"), SessionOptions(rounds=1, seed=3, cache="cold"))
     work = replace(scenario("one"), phases=(Command("one", ("one",), report="lines"),))
     session, _ = execute(tmp_path, engine, plan, work)
     assert (

@@ -9,6 +9,7 @@ from kit.core.paths import Paths
 from kit.engines import EngineConfig
 from kit.host.recovery.journal import Journal
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import Plan, make_plan
 from kit.session.inputs.input_cache import PreparedInput
 from kit.session.measure.context import MachineLease, RunContext
@@ -50,7 +51,7 @@ ARMS = parse_arms("bare,bind:overlay2,layer:overlay2")
 @pytest.mark.usefixtures("calm")
 def test_a_workload_that_fails_on_two_arms_is_run_on_no_other(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
-    (pilot,) = pilots(tmp_path, engine, make_plan(ARMS, 3, 1), "fail")
+    (pilot,) = pilots(tmp_path, engine, make_plan(ARMS, SessionOptions(rounds=3, seed=1)), "fail")
     assert [(item.arm, item.kind, item.status) for item in pilot.failures] == [
         ("bare", "warmup", "failed"), ("bind:overlay2", "warmup", "failed"),
     ]  # fmt: skip
@@ -60,17 +61,24 @@ def test_a_workload_that_fails_on_two_arms_is_run_on_no_other(tmp_path: Path) ->
 
 @pytest.mark.usefixtures("calm")
 def test_a_workload_that_fails_on_one_arm_alone_may_run_on_others(tmp_path: Path) -> None:
-    (pilot,) = pilots(tmp_path, FakeEngine(tmp_path, stuck="bare"), make_plan(ARMS, 3, 1), "one")
+    (pilot,) = pilots(
+        tmp_path, FakeEngine(tmp_path, stuck="bare"), make_plan(ARMS, SessionOptions(rounds=3, seed=1)), "one"
+    )
     assert pilot.error and not pilot.failures
 
 
 @pytest.mark.usefixtures("calm")
 def test_a_workload_that_fails_at_one_point_may_run_at_others(tmp_path: Path) -> None:
-    (pilot,) = pilots(tmp_path, FakeEngine(tmp_path), make_plan(ARMS, 3, 1, points=("jobs=1", "jobs=2")), "fail")
+    (pilot,) = pilots(
+        tmp_path,
+        FakeEngine(tmp_path),
+        make_plan(ARMS, SessionOptions(rounds=3, seed=1), points=("jobs=1", "jobs=2")),
+        "fail",
+    )
     assert pilot.error and not pilot.failures
 
 
 @pytest.mark.usefixtures("calm")
 def test_a_workload_without_another_arm_fails_on_one(tmp_path: Path) -> None:
-    (pilot,) = pilots(tmp_path, FakeEngine(tmp_path), make_plan(ARMS[:1], 3, 1), "fail")
+    (pilot,) = pilots(tmp_path, FakeEngine(tmp_path), make_plan(ARMS[:1], SessionOptions(rounds=3, seed=1)), "fail")
     assert [item.arm for item in pilot.failures] == ["bare"]

@@ -28,8 +28,10 @@ def begun(request: Request) -> tuple[Session, Plan]:
 
 
 PLAN = Plan(
-    parse_arms("bare,bare+control,layer:containerd/overlayfs@xfs+cpus=2"), (("bare+control", "bare"),), 7, 3,
-    cache="cold", fresh=True, points=("jobs=1", "jobs=2"), precision=0.02, budget=60.0, timeout=5.0, assigned=(1, 3),
+    arms=parse_arms("bare,bare+control,layer:containerd/overlayfs@xfs+cpus=2"),
+    baselines=(("bare+control", "bare"),), rounds=7, seed=3,
+    cache="cold", fresh=True, points=("jobs=1", "jobs=2"), precision=0.02,
+    budget=60.0, timeout=5.0, assigned=(1, 3),
     interleave=0.5, rerun=False, until_decided=True, margin=0.05, cpuset=(0,),
 )  # fmt: skip
 

@@ -14,6 +14,7 @@ from kit.core.paths import Paths, find_paths
 from kit.host.machine import read_host
 from kit.model.arm import parse_arms
 from kit.model.event import SampleTaken, SessionStarted, StatusChanged
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, INTERRUPTED, Request, Session, check_session_id, new_session_id
@@ -28,7 +29,7 @@ from tests.stores import dump, new_store
 STOPPED = Session(
     id="20260101-000000-aaaa", created=1e9, kit_version="0", title="true", status=INTERRUPTED,
     request=Request(command=("true",), arms=("bare",)), arms=("bare",), baselines=(), seed=1,
-    plan=make_plan(parse_arms("bare"), 0, 1, control=False),
+    plan=make_plan(parse_arms("bare"), SessionOptions(rounds=0, seed=1, control=False)),
     facts={"machine": read_host().machine},
 )  # fmt: skip
 BAD_IDS = (

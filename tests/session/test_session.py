@@ -10,6 +10,7 @@ from kit.analysis.runs.arm_runs import runs_by_point
 from kit.analysis.runs.run_table import Runs
 from kit.model.arm import parse_arms
 from kit.model.fact import STOPPED
+from kit.model.options import SessionOptions
 from kit.model.plan import PlanStep, make_plan
 from kit.model.sample import Sample
 from kit.session.measure.phase_log import log_name
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("calm")
 
 def test_order_of_steps(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
-    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=1, seed=3)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), SessionOptions(rounds=1, seed=3))
     session, store = execute(tmp_path, engine, plan, scenario("one", "two"))
     expected = ["planned 4 after 0", "sync", "read all"]
     for step in (*plan.round(0), *plan.round(1)):
@@ -43,7 +44,7 @@ def test_of_copies_the_time_per_copy_is_reported_whose_mean_gives_the_throughput
     samples: list[Sample] = []
     for real in (10.0, 30.0):
         monkeypatch.setattr("tests.fake_engine.TIMING", replace(TIMING, real=real, copies=2, spread=1.0))
-        plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+        plan = make_plan(parse_arms("bare"), SessionOptions(rounds=1, seed=3, cache="cold"))
         directory = tmp_path / str(real)
         directory.mkdir()
         session, _ = execute(directory, FakeEngine(directory), plan, scenario("one"))
@@ -56,7 +57,7 @@ def test_of_copies_the_time_per_copy_is_reported_whose_mean_gives_the_throughput
 
 def test_a_failed_phase_ends_its_run_and_is_kept_with_its_last_lines(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
-    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    plan = make_plan(parse_arms("bare"), SessionOptions(rounds=1, seed=3, cache="cold"))
     session, store = execute(tmp_path, engine, plan, scenario("one", "fail", "never"))
     assert "run never" not in engine.events and "release bare" in engine.events
     (sample,) = store.get("x").samples
@@ -68,7 +69,7 @@ def test_a_failed_phase_ends_its_run_and_is_kept_with_its_last_lines(tmp_path: P
 
 def test_a_reporter_prints_the_tasks_after_the_phase_and_not_into_its_log(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
-    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    plan = make_plan(parse_arms("bare"), SessionOptions(rounds=1, seed=3, cache="cold"))
     began = time.time()
     said = "".join(f"b/zip-3.0-r2/do_compile:{key}: {began + at}\n" for key, at in (("Started", 100), ("Ended", 102)))
     work = scenario("one", "two")
@@ -84,7 +85,7 @@ def test_a_reporter_prints_the_tasks_after_the_phase_and_not_into_its_log(tmp_pa
 
 
 def test_a_reporter_that_fails_fails_its_run(tmp_path: Path) -> None:
-    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    plan = make_plan(parse_arms("bare"), SessionOptions(rounds=1, seed=3, cache="cold"))
     work = scenario("one")
     one = replace(work.phases[0], report="buildstats", reporter=("fail",))
     _, store = execute(tmp_path, FakeEngine(tmp_path), plan, replace(work, phases=(one,)))
@@ -94,7 +95,7 @@ def test_a_reporter_that_fails_fails_its_run(tmp_path: Path) -> None:
 
 def test_one_broken_arm_does_not_stop_the_others_and_is_not_retried(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, broken="bare")
-    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=2, seed=3, cache="cold")
+    plan = make_plan(parse_arms("bare,layer:overlay2"), SessionOptions(rounds=2, seed=3, cache="cold"))
     session, _ = execute(tmp_path, engine, plan, scenario("one"))
     assert session.status == "done"
     found = sorted(
@@ -110,7 +111,7 @@ def test_one_broken_arm_does_not_stop_the_others_and_is_not_retried(tmp_path: Pa
 
 def test_an_arm_that_fails_each_time_is_named_once_and_run_no_more(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path, broken="bare")
-    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=5, seed=3, cache="cold", control=False)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), SessionOptions(rounds=5, seed=3, cache="cold", control=False))
     session, _ = execute(tmp_path, engine, plan, scenario("one"))
     assert session.status == "done"
     assert [sample.round for sample in session.samples if sample.arm == "bare"] == [1, 2]
@@ -120,14 +121,14 @@ def test_an_arm_that_fails_each_time_is_named_once_and_run_no_more(tmp_path: Pat
 
 
 def test_a_session_whose_arms_all_fail_says_why_it_ended(tmp_path: Path) -> None:
-    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=5, seed=3, control=False)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), SessionOptions(rounds=5, seed=3, control=False))
     session, _ = execute(tmp_path, FakeEngine(tmp_path), plan, scenario("fail"))
     assert (session.status, len(session.samples)) == ("failed", 2)
     assert STOPPED.text(session.facts) == "every arm failed"
 
 
 def test_an_arm_that_can_not_be_released_has_failed_and_does_not_stop_the_others(tmp_path: Path) -> None:
-    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=2, seed=3, cache="cold")
+    plan = make_plan(parse_arms("bare,layer:overlay2"), SessionOptions(rounds=2, seed=3, cache="cold"))
     session, store = execute(tmp_path, FakeEngine(tmp_path, stuck="bare"), plan, scenario("one"))
     assert session.status == "done"
     found = {(sample.arm, sample.status, sample.error) for sample in store.get("x").samples}
@@ -135,14 +136,14 @@ def test_an_arm_that_can_not_be_released_has_failed_and_does_not_stop_the_others
 
 
 def test_a_run_that_failed_and_can_not_be_released_says_both(tmp_path: Path) -> None:
-    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    plan = make_plan(parse_arms("bare"), SessionOptions(rounds=1, seed=3, cache="cold"))
     session, _ = execute(tmp_path, FakeEngine(tmp_path, stuck="bare"), plan, scenario("fail"))
     (sample,) = session.samples
     assert sample.error == "fail failed with exit status 2\n  | one\n  | two\nit can't be removed"
 
 
 def test_resume_runs_what_is_missing_in_the_same_order(tmp_path: Path) -> None:
-    plan = make_plan(parse_arms("bare,layer:overlay2"), rounds=2, seed=3)
+    plan = make_plan(parse_arms("bare,layer:overlay2"), SessionOptions(rounds=2, seed=3))
     measured = [*plan.round(1), *plan.round(2)]
     done = tuple(Sample(str(s.arm), s.round, "measured", "ok", 0.0, ()) for s in measured[:3])
     engine = FakeEngine(tmp_path)
@@ -158,7 +159,7 @@ def test_engine_seconds_hold_no_workload_also_where_the_arm_dies(
 ) -> None:
     engine = FakeEngine(tmp_path)
     monkeypatch.setattr("kit.session.execute.session_loop.time.monotonic", lambda: engine.clock)
-    plan = make_plan(parse_arms("bare"), rounds=1, seed=3, cache="cold")
+    plan = make_plan(parse_arms("bare"), SessionOptions(rounds=1, seed=3, cache="cold"))
     session, _ = execute(tmp_path, engine, plan, scenario("die"))
     (sample,) = session.samples
     assert sample.error == "the arm died" and sample.engine_seconds == 0

@@ -10,6 +10,7 @@ import pytest
 from kit.core.errors import RunError
 from kit.model.arm import parse_arms
 from kit.model.call import Call
+from kit.model.options import SessionOptions
 from kit.model.plan import TRACED_ROUNDS, make_plan
 from kit.model.sample import Phase, Sample
 from kit.session.execute import traced
@@ -17,7 +18,7 @@ from kit.trace.tracer import Level, Traced
 from tests.fake_engine import FakeEngine, execute, scenario
 
 pytestmark = pytest.mark.usefixtures("calm")
-PLAN = make_plan(parse_arms("bare,layer:overlay2"), rounds=1, seed=3, cache="cold", control=True)
+PLAN = make_plan(parse_arms("bare,layer:overlay2"), SessionOptions(rounds=1, seed=3, cache="cold", control=True))
 
 
 class FakeTracer:

@@ -13,6 +13,7 @@ from kit.core.errors import UsageError
 from kit.host.git import opened
 from kit.host.machine import read_host
 from kit.model.arm import parse_arms
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.scenario import Command, command_scenario
 from kit.model.session import NotRun, Request
@@ -31,11 +32,11 @@ TWO = (("a", "one"), ("b", "fail"))
 
 
 @pytest.mark.usefixtures("calm")
-@pytest.mark.parametrize("interleave", [None, 0.5])
-def test_each_arm_runs_its_own_command_and_samples_are_comparable(tmp_path: Path, interleave: float | None) -> None:
+@pytest.mark.parametrize("interleave", ["off", "0.5s"])
+def test_each_arm_runs_its_own_command_and_samples_are_comparable(tmp_path: Path, interleave: str) -> None:
     engine = FakeEngine(tmp_path)
     arms = parse_arms("bare+command=a,bare+command=b,layer:vfs+command=b")
-    plan = make_plan(arms, 1, 3, "cold", control=False, interleave=interleave)
+    plan = make_plan(arms, SessionOptions(rounds=1, seed=3, cache="cold", control=False, interleave=interleave))
     work = replace(scenario("x"), phases=(Command("run", ("{command}",)),), commands=TWO)
     session, _ = execute(tmp_path, engine, plan, work)
     found = {sample.arm: sample for sample in session.samples}

@@ -16,6 +16,7 @@ from kit.core.errors import KitError, UsageError
 from kit.host.machine import read_host
 from kit.model.arm import parse_arms
 from kit.model.event import FactsKnown, RunFlagged, SampleTaken, StatusChanged
+from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.session import DONE, INTERRUPTED, RUNNING
 from kit.session.setup.resumable import record_begun
@@ -265,7 +266,9 @@ def test_a_session_that_a_writer_has_planted_is_not_resumed(
     owner, writer, _ = shared
     ours = replace(night(1, 0.1), facts={"machine": read_host().machine}, imported=False, samples=())
     ours = replace(ours, status=INTERRUPTED, facts={**ours.facts, **({"worker": "builder-0"} if fleet else {})})
-    ours = replace(ours, plan=make_plan(parse_arms(",".join(ours.arms)), 4, ours.seed, control=False))
+    ours = replace(
+        ours, plan=make_plan(parse_arms(",".join(ours.arms)), SessionOptions(rounds=4, seed=ours.seed, control=False))
+    )
     record_begun(tmp_path / "home" / "data", ours, print)
     open_store(owner, tmp_path / "kit.db").add(ours)
     engine = create_engine(writer)

@@ -14,7 +14,7 @@ from kit.analysis.runs.compare import Comparison, is_control
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.stats import estimators
 from kit.analysis.stats.arm_variance import median_share
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.stats.estimate import Interval
 from kit.model.fact import ASKED, GUEST, SEVERAL, TOGETHER
 from kit.model.machine_class import class_of
 from kit.model.session import Session

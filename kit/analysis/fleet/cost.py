@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kit.analysis.runs.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED
 from kit.analysis.stats import estimators
-from kit.analysis.stats.estimators import Centre, Floats, Interval
+from kit.analysis.stats.estimate import Interval, Verdict, as_ratio
+from kit.analysis.stats.estimators import Centre, Floats
 from kit.analysis.stats.random_effects import ENDS, Draws, Effects, Fit, draw, find_chances, fit
 
 #: The least number of machines for an overall figure, and for outliers.
@@ -92,11 +92,13 @@ class FleetRatio:
     reason: str = ""
 
     @property
-    def verdict(self) -> str:
+    def together(self) -> Interval:
+        return Interval(self.ratio or 0.0, self.low_all, self.high_all, len(self.machines))
+
+    @property
+    def verdict(self) -> Verdict:
         """Return the verdict of the simultaneous interval."""
-        if self.low_all is None or self.high_all is None:
-            return NO_INTERVAL
-        return MORE if self.low_all > 1 else LESS if self.high_all < 1 else NOT_DETECTED
+        return self.together.beside(1.0)
 
 
 def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family: int = 1) -> FleetRatio:
@@ -111,7 +113,7 @@ def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family
     fitting = [item for item in found if item not in [outlier.found for outlier in outliers]]
     rest = _centre(fit(effects_of(fitting)), len(fitting)) if outliers and len(fitting) >= LEAST else None
     alone, together = (
-        estimators.as_ratio(centre.interval(confidence))
+        as_ratio(centre.interval(confidence))
         for confidence in (estimators.CONFIDENCE, estimators.family_confidence(family))
     )
     draws = draw(effects)
@@ -124,9 +126,9 @@ def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family
         low_all=together.low,
         high_all=together.high,
         spread=_spread(fitted, draws, not _noise_is_known(found)),
-        prediction=estimators.as_ratio(Interval(centre.estimate, float(low), float(high), len(found))),
+        prediction=as_ratio(Interval(centre.estimate, float(low), float(high), len(found))),
         outliers=outliers,
-        without_outliers=estimators.as_ratio(rest.interval()) if rest else None,
+        without_outliers=as_ratio(rest.interval()) if rest else None,
     )
 
 
@@ -186,6 +188,6 @@ def split_ratios(logs: Sequence[tuple[str, str, str, Floats]]) -> tuple[MachineR
     for machine, machine_class, session, values in logs:
         variance = squares / degrees / values.size if degrees else None
         error = None if variance is None else math.sqrt(variance)
-        own = estimators.as_ratio(Centre(float(values.mean()), error, degrees, int(values.size)).interval())
+        own = as_ratio(Centre(float(values.mean()), error, degrees, int(values.size)).interval())
         made.append(MachineRatio(machine, machine_class, session, own, variance, max(degrees, 1), True))
     return tuple(made)

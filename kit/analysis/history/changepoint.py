@@ -14,9 +14,9 @@ from statistics import fmean
 import numpy as np
 
 from kit.analysis.history.history import Differing, Entry, Series, differences, split, version_changes
-from kit.analysis.stats import estimators
 from kit.analysis.stats.dependence import LEVEL, find_chance, find_dependence, find_shift, keep_points
 from kit.analysis.stats.divisive import find_points
+from kit.analysis.stats.estimate import Interval, as_ratio
 from kit.model.session import Request
 
 #: Of the t test at a split. Of these ``dependence`` leaves those that hold where nights depend on each other.
@@ -45,12 +45,12 @@ class Change:
     index: int
     before: float
     after: float
-    shift: estimators.Interval | None
+    shift: Interval | None
     p: float
     sessions: int
     confirmed: bool
-    own: estimators.Interval | None
-    base: estimators.Interval | None
+    own: Interval | None
+    base: Interval | None
     differs: tuple[Differing, ...]
 
     @property
@@ -143,9 +143,9 @@ def _dependence(values: Sequence[float | None], places: Sequence[int]) -> float:
     return find_dependence([math.log(value) for value in values if value], moved)
 
 
-def _shift(values: Sequence[float | None], left: slice, right: slice, dependence: float) -> estimators.Interval | None:
+def _shift(values: Sequence[float | None], left: slice, right: slice, dependence: float) -> Interval | None:
     before, after = ([math.log(value) for value in values[part] if value] for part in (left, right))
-    return estimators.as_ratio(find_shift(before, after, dependence)) if before and after else None
+    return as_ratio(find_shift(before, after, dependence)) if before and after else None
 
 
 def _kit(before: str, after: str) -> tuple[Differing, ...]:

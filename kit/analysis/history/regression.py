@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from kit.analysis.history.changepoint import CONFIRM, Change
 from kit.analysis.history.history import DifferingVersion, Series
 from kit.analysis.runs.compare import Comparison
-from kit.analysis.session.threshold import CROSSED, HELD, Threshold, rounds_note
+from kit.analysis.session.threshold import Threshold, rounds_note
+from kit.analysis.stats.estimate import LESS, MORE
 
 GOOD, UNDECIDED, SUSPECT, OVER, REGRESSION, MISSING = (
     "good", "undecided", "suspect", "over", "regression", "missing",
@@ -64,9 +65,9 @@ def _judge(
     threshold: Threshold, item: Comparison, series: Series, changes: Sequence[Change], rule: Rule
 ) -> tuple[str, str]:
     within = threshold.judge(item)
-    if within == HELD:
+    if within == LESS:
         return GOOD, "the whole interval is below the limit"
-    if within != CROSSED:
+    if within != MORE:
         why = "the limit lies within the interval" if item.low is not None else "one run has no interval"
         return UNDECIDED, rounds_note(item.n) or why
     rise = _find_rise(threshold, series, changes, rule)
@@ -135,7 +136,7 @@ def _over(threshold: Threshold, series: Series) -> int:
     """Return how many sessions in a row, this one included, lie above the limit with their whole interval."""
     count = 0
     for entry in reversed(series.entries):
-        if threshold.judge(entry.outcome.comparison) != CROSSED:
+        if threshold.judge(entry.outcome.comparison) != MORE:
             break
         count += 1
     return count

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from kit.analysis.history.history import Differing, conditions, differences, version_changes, versions
-from kit.analysis.runs.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
+from kit.analysis.runs.compare import Comparison
 from kit.analysis.runs.run_table import Runs, differing
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import NO_INTERVAL, Interval, Verdict, as_ratio
 from kit.model.session import Session
 
 
@@ -24,11 +25,11 @@ class PenaltyChange:
 
     before: Comparison
     after: Comparison
-    change: estimators.Interval | None
-    verdict: str
-    own: estimators.Interval | None
-    base: estimators.Interval | None
-    verdict_all: str = NO_INTERVAL
+    change: Interval | None
+    verdict: Verdict
+    own: Interval | None
+    base: Interval | None
+    verdict_all: Verdict = NO_INTERVAL
     family: int = 1
     unlike: tuple[str, ...] = ()  # digests that differ: then there is no change to speak of
 
@@ -69,22 +70,14 @@ def _moved(one: Comparison, two: Comparison, before: Runs, after: Runs, family: 
     centres = one.centre, two.centre
     if centres[0] is None or centres[1] is None:
         return PenaltyChange(one, two, None, NO_INTERVAL, own, base)
-    change = estimators.as_ratio(estimators.welch(centres[0], centres[1]))
-    together = estimators.as_ratio(estimators.welch(centres[0], centres[1], estimators.family_confidence(family)))
-    return PenaltyChange(one, two, change, _verdict(change), own, base, _verdict(together), family)
+    change = as_ratio(estimators.welch(centres[0], centres[1]))
+    together = as_ratio(estimators.welch(centres[0], centres[1], estimators.family_confidence(family)))
+    return PenaltyChange(one, two, change, change.beside(1.0), own, base, together.beside(1.0), family)
 
 
-def _own(arm: str, one: Comparison, two: Comparison, before: Runs, after: Runs) -> estimators.Interval | None:
+def _own(arm: str, one: Comparison, two: Comparison, before: Runs, after: Runs) -> Interval | None:
     logs = []
     for runs, item in ((before, one), (after, two)):
         values = runs.values((arm, item.point), item.phase, item.metric)
         logs.append(np.log(values[values > 0]))
     return estimators.welch_ratio(logs[0], logs[1])
-
-
-def _verdict(change: estimators.Interval | None) -> str:
-    if change is None or change.low is None or change.high is None:
-        return NO_INTERVAL
-    if not change.leaves_out(1.0):
-        return NOT_DETECTED
-    return MORE if change.low > 1 else LESS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kit.analysis.history.outcome import Outcome, outcomes
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.stats.estimate import Interval
 from kit.model.metric import METRICS
 from kit.parsers.figure import MORE
 

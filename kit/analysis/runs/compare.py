@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from kit.analysis.runs.paired import Paired, Unpaired, find_adjusting, pair_up
 from kit.analysis.runs.run_table import Key, Runs, differing
-from kit.analysis.stats import equivalence, estimators, variance_pooling
+from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats.estimate import NO_INTERVAL, Verdict, as_ratio, exp, is_equivalent, visible_ratio
 from kit.analysis.stats.estimators import Centre
 from kit.model.arm import CONTROL
 from kit.model.metric import COMPARED, described
 from kit.model.sample import Sample
-
-MORE, LESS, NOT_DETECTED, NO_INTERVAL = "more", "less", "not significant", "no interval"
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +37,7 @@ class Comparison:
     that of all. ``spread``: standard error of one round's log ratio; ``borrowed``: degrees of freedom beyond its own,
     from the noise that arms share. ``copies``: standard error of what no number of rounds removes. ``low_bound`` to
     ``high_bound``: the simultaneous 90 % interval, of two one-sided tests. ``visible``: the ratio that bounds the
-    control in the same metric, phase and point (kit.analysis.stats.equivalence); 1 without a control."""
+    control in the same metric, phase and point (kit.analysis.stats.estimate); 1 without a control."""
 
     arm: str
     baseline: str
@@ -52,12 +51,12 @@ class Comparison:
     difference_low: float | None
     difference_high: float | None
     detectable: float | None
-    verdict: str
+    verdict: Verdict
     point: str = ""
     low_all: float | None = None
     high_all: float | None = None
     family: int = 1
-    verdict_all: str = NO_INTERVAL
+    verdict_all: Verdict = NO_INTERVAL
     covariate: str = ""
     narrowing: float | None = None
     unit: str = "s"
@@ -102,7 +101,7 @@ class Comparison:
         low, high = self.low_bound, self.high_bound
         if low is None or high is None:
             low, high = self.low_all, self.high_all
-        return equivalence.is_equivalent(low, high, self.n, margin, self.visible)
+        return is_equivalent(low, high, self.n, margin, self.visible)
 
     @property
     def centre(self) -> Centre | None:
@@ -138,9 +137,7 @@ class Comparison:
         (Bonferroni)."""
         if self.centre is None:
             return None
-        return estimators.as_ratio(
-            self.centre.interval(estimators.family_confidence(family, 2 * estimators.CONFIDENCE - 1))
-        ).low
+        return as_ratio(self.centre.interval(estimators.family_confidence(family, 2 * estimators.CONFIDENCE - 1))).low
 
     @property
     def reach(self) -> float:
@@ -206,7 +203,7 @@ def compare_paired(found: Sequence[Paired], phase: str, family: int, widening: f
 
 
 def visible_in(control: Comparison) -> float:
-    return equivalence.visible_ratio(control.low_bound, control.high_bound)
+    return visible_ratio(control.low_bound, control.high_bound)
 
 
 def _compare_paired(found: Sequence[Paired], phase: str, family: int, widening: float) -> Iterator[Comparison]:
@@ -240,8 +237,8 @@ def _of_difference(empty: Comparison, centre: variance_pooling.PooledEstimate) -
         difference_high=difference.high,
         difference_low_all=together.low,
         difference_high_all=together.high,
-        verdict=_verdict(difference, 0.0),
-        verdict_all=_verdict(together, 0.0),
+        verdict=difference.beside(0.0),
+        verdict_all=together.beside(0.0),
     )
 
 
@@ -250,8 +247,7 @@ def _of_ratio(
 ) -> Comparison:
     centre = pair.widen(centre)
     ratio, together, bounded = (
-        estimators.as_ratio(found)
-        for found in (centre.interval(), centre.interval_together(), centre.interval_bounded())
+        as_ratio(found) for found in (centre.interval(), centre.interval_together(), centre.interval_bounded())
     )
     smallest = centre.detectable()
     return replace(
@@ -259,11 +255,11 @@ def _of_ratio(
         ratio=ratio.estimate,
         low=ratio.low,
         high=ratio.high,
-        detectable=None if smallest is None else estimators.exp(smallest),
-        verdict=_verdict(ratio, 1.0),
+        detectable=None if smallest is None else exp(smallest),
+        verdict=ratio.beside(1.0),
         low_all=together.low,
         high_all=together.high,
-        verdict_all=_verdict(together, 1.0),
+        verdict_all=together.beside(1.0),
         covariate=pair.covariate,
         narrowing=1 - _width(centre) / _width(pair.with_copies(plain)) if pair.covariate and plain.error else None,
         adjusted=pair.adjusted(),
@@ -278,15 +274,6 @@ def _of_ratio(
 
 def _width(centre: Centre) -> float:
     return estimators.student_quantile(0.5 + estimators.CONFIDENCE / 2, centre.degrees) * (centre.error or 0.0)
-
-
-def _verdict(interval: estimators.Interval, neutral: float) -> str:
-    """Return ``more``, ``less`` or ``not significant`` if there is an interval, else ``no interval``."""
-    if interval.low is None or interval.high is None:
-        return NO_INTERVAL
-    if not interval.leaves_out(neutral):
-        return NOT_DETECTED
-    return MORE if interval.low > neutral else LESS
 
 
 def not_comparable(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[str, ...]:

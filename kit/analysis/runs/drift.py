@@ -9,6 +9,7 @@ import numpy as np
 
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import exp
 from kit.analysis.stats.estimators import Floats
 
 LEVEL = 0.05
@@ -53,7 +54,7 @@ def drifts(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[Drift, ...
     looked = sum(trend is not None for *_, trend in trends)
     return tuple(
         Drift(
-            what, point, int(values.size), estimators.exp(trend.slope), trend.p,
+            what, point, int(values.size), exp(trend.slope), trend.p,
             trend.p < LEVEL / looked, _warm_up(values),
         )
         for what, point, values, trend in trends
@@ -75,4 +76,4 @@ def _warm_up(values: Floats) -> float | None:
         return None
     away = float(values[0] - np.median(rest))
     spread = 1.4826 * float(np.median(np.abs(rest - np.median(rest))))
-    return estimators.exp(away) if abs(away) > FAR * spread > 0 else None
+    return exp(away) if abs(away) > FAR * spread > 0 else None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats.estimate import exp
 from kit.analysis.stats.estimators import Centre, Covariate, Floats
 from kit.model.metric import OWN, SPEED, described
 
@@ -20,7 +21,7 @@ from kit.model.metric import OWN, SPEED, described
 COVARIATES = ("calibration", "memory", "steal")
 #: For interleaved runs: the standard deviation of the log ratio of two copies of the same files. This difference may
 #: last for all rounds of a session, although copies are refreshed before each round. Sequential runs hide it in their
-#: noise (docs/explanation/rounds.md).
+#: noise (docs/explanation/method.md).
 COPIES = 0.006
 #: The least margin of intervals of interleaved runs, as a share of the ratio, for any number of rounds.
 LEAST_REACH = math.expm1(1.97 * COPIES)
@@ -116,7 +117,7 @@ class Paired:
         """Return the ratio by the mean of all rounds, if the typical ratio leaves some out."""
         if self.one.size < estimators.ROBUST_FROM:
             return None
-        return estimators.exp(float(self.logs.mean() - (0.0 if self._moved is None else self._moved.mean())))
+        return exp(float(self.logs.mean() - (0.0 if self._moved is None else self._moved.mean())))
 
     @property
     def _moved(self) -> Floats | None:

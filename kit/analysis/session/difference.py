@@ -10,7 +10,8 @@ from functools import cached_property
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.runs.paired import Paired, Unpaired
 from kit.analysis.session.stopping import widening
-from kit.analysis.stats import equivalence, estimators, variance_pooling
+from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats.estimate import LARGEST, as_ratio, exp, is_equivalent, within_margin
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Difference:
     ``spread``: standard deviation of one round's log ratio, estimated with ``degrees`` degrees of freedom; ``floor``:
     that of what no number of rounds removes. ``quantiles``: half widths of the two simultaneous intervals, in standard
     errors; ``lasting``: the same of the floor. ``family``: the number of comparisons, at all points of a sweep.
-    ``visible``: the ratio that bounds the session's control (kit.analysis.stats.equivalence); 1 without a control.
+    ``visible``: the ratio that bounds the session's control (kit.analysis.stats.estimate); 1 without a control.
     """
 
     arm: str
@@ -50,12 +51,12 @@ class Difference:
 
     def equivalent(self, margin: float) -> bool:
         """Return whether the session shows a ratio within the margin."""
-        return equivalence.is_equivalent(self.low_bound, self.high_bound, self.n, margin, self.visible)
+        return is_equivalent(self.low_bound, self.high_bound, self.n, margin, self.visible)
 
     def withheld(self, margin: float) -> bool:
         """Return whether the tests show a ratio within the margin, but the session has too few rounds or too noisy a
         control to say so."""
-        within = equivalence.within_margin(self.low_bound, self.high_bound, margin)
+        within = within_margin(self.low_bound, self.high_bound, margin)
         return within and not self.equivalent(margin)
 
     def of_baseline(self, item: Comparison) -> Difference:
@@ -85,7 +86,7 @@ class Difference:
     def turned(self) -> Difference:
         """Return the same difference with the other arm first."""
         low, high, low_all, high_all, low_bound, high_bound = (
-            None if end is None else 1 / end if end else estimators.exp(estimators.LARGEST)
+            None if end is None else 1 / end if end else exp(LARGEST)
             for end in (self.high, self.low, self.high_all, self.low_all, self.high_bound, self.low_bound)
         )
         return replace(
@@ -130,8 +131,7 @@ class PairSet:
 def _difference(pair: Paired, shared: variance_pooling.PooledEstimate, family: int) -> Difference:
     centre = pair.widen(shared)
     alone, together, bounded = (
-        estimators.as_ratio(found)
-        for found in (centre.interval(), centre.interval_together(), centre.interval_bounded())
+        as_ratio(found) for found in (centre.interval(), centre.interval_together(), centre.interval_bounded())
     )
     quantiles = shared.together, shared.bounded
     spread = None if isinstance(pair, Unpaired) else centre.spread  # of a round, which unpaired runs have not

@@ -15,7 +15,8 @@ import numpy as np
 from kit.analysis.runs.paired import COPIES, with_error
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.stats import variance_pooling
-from kit.analysis.stats.estimators import Floats, Interval, mean_centre
+from kit.analysis.stats.estimate import Interval
+from kit.analysis.stats.estimators import Floats, mean_centre
 from kit.core.errors import UsageError
 from kit.model.arm import Arm, parse_arm
 from kit.model.sample import TOTAL

@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.analysis.session.difference import Difference
-from kit.analysis.session.ranking import INCONCLUSIVE, Ranking, RankRow
+from kit.analysis.session.ranking import Ranking, RankRow
 from kit.analysis.session.stopping import widening
 from kit.analysis.session.timing import count_rounds, round_seconds
 from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import INCONCLUSIVE
 from kit.analysis.stats.estimators import Floats
 from kit.model.plan import DECIDE_FROM, MOST_ROUNDS
 from kit.model.session import Session

@@ -30,6 +30,7 @@ from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.session.difference import Difference, PairSet
 from kit.analysis.session.stopping import widening
 from kit.analysis.stats import estimators
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, REFERENCE, SLOWER, Verdict
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN, known_arm
 from kit.model.default_driver import common_drivers
@@ -40,9 +41,6 @@ from kit.model.variant import of_first_variant
 #: The ranking's default metric: time until the data is safe.
 DURABLE, REAL = "durable", "real"
 MORE_IS_BETTER = "more"
-#: Verdicts of a row against the reference; '' if one round or none contains both. ``slower`` is worse and ``faster``
-#: better in any metric.
-REFERENCE, SLOWER, FASTER, EQUIVALENT, INCONCLUSIVE = "reference", "slower", "faster", "equivalent", "inconclusive"
 #: The common choices; the first one that ran is the reference if the session names none.
 _COMMON = tuple(f"layer:{words}" for words in common_drivers())
 
@@ -57,8 +55,8 @@ class RankRow:
     better; ``group``: letters, and arms that share one are not significantly different (Piepho 2004). An arm that is no
     pick (``bare``) has neither: 0 and ''.
 
-    ``verdict``: one of the constants above. An arm may differ significantly and yet by less than the margin: it is
-    ``equivalent``, since that answers whether the difference matters.
+    ``verdict``: '' if one round or none contains both. An arm may differ significantly and yet by less than the margin:
+    it is ``equivalent``, since that answers whether the difference matters.
     """
 
     arm: str
@@ -70,7 +68,7 @@ class RankRow:
     rank_high: int
     group: str
     n: int
-    verdict: str = ""
+    verdict: Verdict = ""
 
 
 @dataclass(frozen=True)
@@ -335,7 +333,7 @@ def _rows(
     return tuple(rows)
 
 
-def _verdict(against: Difference | None, better: str, margin: float) -> str:
+def _verdict(against: Difference | None, better: str, margin: float) -> Verdict:
     if against is None:
         return REFERENCE
     if against.low_all is None:

@@ -11,6 +11,7 @@ import numpy as np
 from kit.analysis.runs.compare import is_control
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats.estimate import Interval, as_ratio
 from kit.model.sweep import parse_point, positive_number
 
 
@@ -28,7 +29,7 @@ class Growth:
     phase: str
     metric: str
     parameter: str
-    factor: estimators.Interval
+    factor: Interval
 
 
 def growths(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[Growth, ...]:
@@ -46,7 +47,7 @@ def growths(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[Growth, .
             slopes = [item for item in made if item]
             centres = variance_pooling.share([contrast for contrast, *_ in slopes], len(slopes))
             found += [
-                Growth(*pair, phase, "real", name, estimators.as_ratio(centre.interval()))
+                Growth(*pair, phase, "real", name, as_ratio(centre.interval()))
                 for (_, pair, phase), centre in zip(slopes, centres, strict=True)
             ]
     return tuple(found)

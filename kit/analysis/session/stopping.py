@@ -9,7 +9,7 @@ go on later with a larger budget.
 The widening was chosen by simulation (benchmarks/proofs/stopping.py --looks) among a + b ln(n / 3). Noise was normal,
 the intervals were the kit's own: moderated variances, trimmed means from 10 rounds on, one or six comparisons with a
 reference. An interval of one comparison misses the truth at any look to 20 rounds in 5.1 % of sessions, to 40 in 6.0 %;
-of six in less. Without widening that is 25 % to 20 rounds. docs/explanation/stopping.md has the table.
+of six in less. Without widening that is 25 % to 20 rounds. benchmarks/proofs/RESULTS.md has the table.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kit.analysis.stats.estimate import Interval, Verdict
 from kit.core.errors import UsageError
 from kit.model.arm import parse_arm
 from kit.model.default import DEFAULT_ENGINE
@@ -14,8 +15,6 @@ from kit.model.metric import COMPARED
 
 if TYPE_CHECKING:
     from kit.analysis.runs.compare import Comparison
-
-HELD, CROSSED, UNDECIDED = "held", "crossed", "undecided"
 
 _FORM = re.compile(r"(?P<words>\S+(?:\s+\S+){0,2}?)\s*<\s*(?P<limit>[+-]?[0-9]{1,6}(?:\.[0-9]{1,9})?)\s*%")
 _EXAMPLE = (
@@ -48,13 +47,9 @@ class Threshold:
         last = {item.point: item for item in mine}  # the whole run comes last
         return tuple(last.values())
 
-    def judge(self, item: Comparison) -> str:
-        """Return ``held`` or ``crossed`` if the whole interval lies on one side of the limit, else ``undecided``."""
-        if item.ratio is None or item.low is None or item.high is None:
-            return UNDECIDED
-        if item.low > self.limit:
-            return CROSSED
-        return HELD if item.high < self.limit else UNDECIDED
+    def judge(self, item: Comparison) -> Verdict:
+        """Return on which side of the limit the individual interval lies."""
+        return Interval(item.ratio or 0.0, item.low, item.high, item.n).beside(self.limit)
 
 
 def rounds_note(rounds: int) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kit.analysis.stats.estimators import CONFIDENCE, Floats, Interval, student_quantile
+from kit.analysis.stats.estimate import Interval
+from kit.analysis.stats.estimators import CONFIDENCE, Floats, student_quantile
 
 #: Assumed dependence of an unknown series, and its weight in nights: a short series shows little.
 USUAL, _WEIGHT = 0.3, 20

@@ -19,6 +19,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kit.analysis.stats.estimate import Interval, as_ratio
+
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
@@ -30,22 +32,7 @@ COVARIATE_LEVEL = 0.01
 COVARIATE_DEGREES = 8
 #: Below this number of rounds a covariate costs more than it gains.
 COVARIATE_ROUNDS = 5
-LARGEST = 709.0  # the largest logarithm of a float
 _EXACT = 25  # up to here the null distribution of Kendall's S is counted out
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A point estimate with its two-sided confidence interval; ``low`` and ``high`` are None where n < 2."""
-
-    estimate: float
-    low: float | None
-    high: float | None
-    n: int
-
-    def leaves_out(self, value: float) -> bool:
-        """Return whether there is an interval without ``value`` in it."""
-        return self.low is not None and self.high is not None and not self.low <= value <= self.high
 
 
 @dataclass(frozen=True)
@@ -127,13 +114,6 @@ def robust_centre(values: ArrayLike) -> Centre:
     winsorised = np.clip(data, data[cut], data[n - cut - 1])
     error = float(winsorised.std(ddof=1)) * math.sqrt(n - 1) / math.sqrt(kept * (kept - 1))
     return Centre(float(data[cut : n - cut].mean()), error, own_degrees(n), n)
-
-
-def as_ratio(logs: Interval) -> Interval:
-    """Return an interval of logarithms as one of ratios."""
-    low = None if logs.low is None else exp(logs.low)
-    high = None if logs.high is None else exp(logs.high)
-    return Interval(exp(logs.estimate), low, high, logs.n)
 
 
 def welch_ratio(one: Floats, two: Floats, confidence: float = CONFIDENCE) -> Interval | None:
@@ -280,9 +260,3 @@ def least_squares_slopes(x: ArrayLike, rows: Floats) -> Floats:
     away = np.asarray(x, float) - float(np.mean(np.asarray(x, float)))
     slopes: Floats = rows @ away / float((away * away).sum())
     return slopes
-
-
-def exp(value: float) -> float:
-    """Return exp, limited to finite floats, since JSON has no infinity. With two noisy runs the t quantile of 12.7 can
-    make a bound overflow."""
-    return math.exp(min(value, LARGEST))

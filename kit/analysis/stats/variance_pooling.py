@@ -41,14 +41,8 @@ from kit.analysis.stats.arm_variance import (
     moderated_variances,
     of_comparisons,
 )
-from kit.analysis.stats.estimators import (
-    CONFIDENCE,
-    Centre,
-    Floats,
-    Interval,
-    own_degrees,
-    student_quantile,
-)
+from kit.analysis.stats.estimate import Interval
+from kit.analysis.stats.estimators import CONFIDENCE, Centre, Floats, own_degrees, student_quantile
 
 POWER = 0.80
 

@@ -18,7 +18,8 @@ import numpy as np
 from kit.analysis.runs.compare import Comparison, compare, compare_paired, is_control
 from kit.analysis.runs.paired import Paired
 from kit.analysis.runs.run_table import Key, Runs
-from kit.analysis.stats.estimators import Floats, Interval, robust_centre, welch
+from kit.analysis.stats.estimate import Interval
+from kit.analysis.stats.estimators import Floats, robust_centre, welch
 from kit.analysis.traces.call_groups import WITHIN, group_of, held
 from kit.model.call import (
     CALL,

@@ -11,7 +11,7 @@ from typing import Any
 
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut
 from kit.analysis.fleet.cost import LEAST_TO_FIT, FleetRatio, MachineRatio
-from kit.analysis.runs.compare import LESS, MORE, NOT_DETECTED
+from kit.analysis.stats.estimate import LESS, MORE, NOT_SIGNIFICANT
 from kit.core.listing import listed
 from kit.report.format import units
 from kit.report.format.csv_rows import render_sheet
@@ -23,7 +23,7 @@ from kit.report.format.wrap import screen, wrap
 _CLASS = 40
 _HEADERS = ("arm / baseline", "machines", "mean, 95 %", "prediction interval", "spread")
 _MACHINE_HEADERS = ("arm / baseline", "machine", "rounds", "change, 95 %", "outlier")
-_WORDS = ((MORE, "slower"), (LESS, "faster"), (NOT_DETECTED, "not significant"))
+_WORDS = ((MORE, "slower"), (LESS, "faster"), (NOT_SIGNIFICANT, "not significant"))
 #: Classes, machines and sessions that are listed before the rest is counted.
 _MOST = 6
 #: Most items listed for one reason of exclusion.

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from kit.analysis.runs.compare import LESS, MORE, NO_INTERVAL, NOT_DETECTED, Comparison
+from kit.analysis.runs.compare import Comparison
 from kit.analysis.runs.drift import MACHINE
 from kit.analysis.session.analyse import Analysis, NoiseFloor, detectable, whole_real
+from kit.analysis.stats.estimate import LESS, MORE, NO_INTERVAL, NOT_SIGNIFICANT
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.table import render_table
@@ -53,7 +54,7 @@ def sentence(item: Comparison, margin: float) -> str:
     if item.verdict == NO_INTERVAL:
         return f"one {'run' if item.unpaired else 'round'}: no interval" if item.n == 1 else "no interval"
     if item.control:
-        return "noise: identical arms" if item.verdict == NOT_DETECTED else "identical arms DIFFER"
+        return "noise: identical arms" if item.verdict == NOT_SIGNIFICANT else "identical arms DIFFER"
     word = {MORE: "slower", LESS: "faster"}
     equivalent = f"equivalent within ±{units.asked(margin)}" if item.equivalent(margin) else ""
     if item.verdict_all in word:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kit.analysis.history.changepoint import Change, ChangeHistory
 from kit.analysis.history.history import Entry, Series, short
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.stats.estimate import Interval
 from kit.model.fact import CI_COMMIT, COMMIT, LABEL, built_commit
 from kit.report.format import units
 from kit.report.format.csv_rows import render_sheet

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from kit.analysis.history.history import SOURCES, DifferingVersion
 from kit.analysis.history.session_diff import PenaltyChange, SessionDiff
-from kit.analysis.runs.compare import LESS, MORE, NOT_DETECTED
+from kit.analysis.stats.estimate import LESS, MORE, NOT_SIGNIFICANT
 from kit.model.sample import is_input
 from kit.model.session import Session
 from kit.report.data.structured import session_facts
@@ -25,7 +25,7 @@ _CAPTION = (
     "A and B are the real time of the whole run against the baseline's, as in limits and kit history. It ends before "
     "the data are on disk. Intervals are individual, 95 %."
 )
-_WORDS = {MORE: "larger in B", LESS: "smaller in B", NOT_DETECTED: "not significant"}
+_WORDS = {MORE: "larger in B", LESS: "smaller in B", NOT_SIGNIFICANT: "not significant"}
 
 
 def render_between(before: Session, after: Session, found: SessionDiff, tablefmt: str = "simple") -> str:

@@ -6,14 +6,17 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+import kit
 from kit import __version__
 from kit.analysis.history.night import Night
 from kit.core.sanitize import printable
+from kit.extensions import EXTRAS
 from kit.report.history.night import headlines, result
 from kit.report.page.filters import FILTERS
 from kit.report.page.page import SessionView, view
@@ -22,8 +25,8 @@ from kit.report.page.page import SessionView, view
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("kit.report", "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, finalize=_shown,
+        loader=ChoiceLoader([PackageLoader("kit.report", "templates"), FileSystemLoader(_of_extras())]),
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown,
     )  # fmt: skip
     loader = environment.loader
     assert loader is not None
@@ -32,6 +35,11 @@ def _environment() -> Environment:
     environment.filters.update(FILTERS)
     environment.globals.update(version=__version__, policy=_policy(**source), **source)
     return environment
+
+
+def _of_extras() -> list[Path]:
+    """Return where extras may have templates of their own."""
+    return [Path(kit.__file__).parent / "extra" / extra.name / "templates" for extra in EXTRAS]
 
 
 def _shown(value: Any) -> Any:
@@ -54,7 +62,7 @@ def content_policy() -> str:
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Return a template of this package with values. All but markup is escaped."""
+    """Return a template of this package, or of an extra, with values. All but markup is escaped."""
     return _environment().get_template(template).render(**values)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kit.analysis.runs.compare import LESS, MORE, Comparison
+from kit.analysis.runs.compare import Comparison
+from kit.analysis.stats.estimate import LESS, MORE
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.verdict import sentence

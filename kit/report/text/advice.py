@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kit.analysis.runs.compare import NOT_DETECTED, Comparison
+from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.difference import Difference
-from kit.analysis.session.ranking import (
-    DURABLE,
-    EQUIVALENT,
-    INCONCLUSIVE,
-    MORE_IS_BETTER,
-    REAL,
-    Ranking,
-    RankRow,
-)
+from kit.analysis.session.ranking import DURABLE, MORE_IS_BETTER, REAL, Ranking, RankRow
+from kit.analysis.stats.estimate import EQUIVALENT, INCONCLUSIVE, NOT_SIGNIFICANT
 from kit.model.arm import known_arm
 from kit.model.default_driver import GRAPH_DRIVER, IMAGE_STORE
 from kit.report.format import units
@@ -84,7 +77,7 @@ def _container_costs(ranking: Ranking, arms: Sequence[str]) -> list[str]:
 def _reservation(item: Comparison, ranking: Ranking) -> str:
     if item.equivalent(ranking.margin):
         return f", equivalent within {margin(ranking)}"
-    return ", not significant" if item.verdict_all == NOT_DETECTED else ""
+    return ", not significant" if item.verdict_all == NOT_SIGNIFICANT else ""
 
 
 def _cost_line(ranking: Ranking, costs: Sequence[str]) -> list[str]:

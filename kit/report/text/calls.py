@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tabulate import tabulate
 
 from kit.analysis.session.analyse import Analysis
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.stats.estimate import Interval
 from kit.analysis.traces.calls import CallCosts, CallPart, CopyUps, Overhead
 from kit.model.fact import NO_TRACING, TRACING
 from kit.model.sample import TOTAL

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kit.analysis.runs.compare import MORE, NO_INTERVAL, NOT_DETECTED, Comparison
+from kit.analysis.runs.compare import Comparison
 from kit.analysis.session import ladder
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.ladder import Ladder, LadderStep
+from kit.analysis.stats.estimate import MORE, NO_INTERVAL, NOT_SIGNIFICANT
 from kit.model.arm import Arm
 from kit.model.fact import STOPPED
 from kit.model.session import Session
@@ -100,13 +101,13 @@ def _arm(item: Comparison, place: str, steps: Ladder | None, margin: float) -> I
         yield f"{what} vs {item.baseline}: {units.percent(item.ratio)} in {more} for an interval."
         return
     change = percent_interval(item.ratio, item.low_all, item.high_all)
-    if item.verdict_all == NOT_DETECTED:
+    if item.verdict_all == NOT_SIGNIFICANT:
         change += " of real time"  # the answer is of durable time
         if item.equivalent(margin):
             yield f"{what} is equivalent to {item.baseline} within ±{units.asked(margin)}: {change}."
         else:
             yield f"{what} vs {item.baseline} is inconclusive, {change}: not significant; {power(item.detectable)}."
-            if item.verdict != NOT_DETECTED:
+            if item.verdict != NOT_SIGNIFICANT:
                 yield f"It is significant individually, but after correcting for {item.family} comparisons it is not."
     else:
         word = "cost" if item.verdict_all == MORE else "saved"

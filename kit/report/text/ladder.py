@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.ladder import Ladder, LadderStep, whole_ladder
-from kit.analysis.stats.estimators import Interval
+from kit.analysis.stats.estimate import Interval
 from kit.model.sample import TOTAL
 from kit.report.format import units
 from kit.report.format.interval import amount_interval, share_interval

@@ -5,20 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from kit.analysis.runs.compare import LESS, MORE, Comparison
+from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.difference import Difference
-from kit.analysis.session.ranking import (
-    DURABLE,
-    EQUIVALENT,
-    FASTER,
-    INCONCLUSIVE,
-    MORE_IS_BETTER,
-    REAL,
-    REFERENCE,
-    SLOWER,
-    Ranking,
-    RankRow,
-)
+from kit.analysis.session.ranking import DURABLE, MORE_IS_BETTER, REAL, Ranking, RankRow
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, LESS, MORE, REFERENCE, SLOWER
 from kit.model.arm import known_arm
 from kit.model.metric import described
 from kit.report.format import units

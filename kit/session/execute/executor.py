@@ -14,10 +14,9 @@ from statistics import fmean
 from kit.core.errors import RunError
 from kit.engines.registry import registry_blocker
 from kit.filesystem import BackingOptions
-from kit.filesystem.backing import DEFAULT_SIZE
 from kit.host.cgroup.cgroup import Cgroup
 from kit.model.arm import Arm
-from kit.model.estimate import after_pilot
+from kit.model.duration import after_pilot
 from kit.model.event import EventSink, FactsKnown, SampleTaken
 from kit.model.fact import COMPILER, LOAD, STOPPED, Fact
 from kit.model.plan import Plan
@@ -163,7 +162,7 @@ def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -
 def backing_options(context: SessionContext) -> BackingOptions:
     request = context.prepared.request
     return BackingOptions(
-        size=request.size or DEFAULT_SIZE,
+        size=request.size,
         images=context.paths.loops,
         directory=Path(request.directory).absolute() if request.directory else None,
         device=Path(request.device) if request.device else None,

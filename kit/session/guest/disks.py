@@ -11,7 +11,7 @@ from pathlib import Path
 from kit.core.codec import encode
 from kit.core.errors import MachineError
 from kit.engines.root import image_root, root_name, versions
-from kit.filesystem.backing import DEFAULT_SIZE, GIB
+from kit.filesystem.backing import GIB
 from kit.guest import Disk, Machine, Tools
 from kit.guest.disk import cached_disk, make_disk
 from kit.guest.machine import COPY, READ, WRITE
@@ -65,7 +65,7 @@ def guest_disks(
     data = directory / "job"
     (data / "data").mkdir(parents=True)
     (data / "data/job.json").write_text(job_text(job, lease.paths.cache))
-    make_disk(data, directory / "data.img", "kit-data", 4 * (job.session.request.size or DEFAULT_SIZE))
+    make_disk(data, directory / "data.img", "kit-data", 4 * job.session.request.size)
     return [*disks, Disk(directory / "data.img", WRITE)]
 
 

@@ -1,7 +1,7 @@
 """Decides whether a session's arms are interleaved: whenever that gives the same ratios as sequential runs.
 
 An arm is refused if it shares something that a time slice needs alone, or if its work goes on while it is frozen
-(docs/explanation/rounds.md). The pilot run measures how a workload waits."""
+(docs/explanation/method.md). The pilot run measures how a workload waits."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from kit.model.arm import Arm, arms_of, driver_of, parse_arm
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.default_driver import Docker, lacking
 from kit.model.drivers import SESSION_ENGINES, SYSTEM, is_session_engine
-from kit.model.plan import Plan, default_arms, make_plan, reference_of, slice_of
+from kit.model.plan import Plan, default_arms, make_plan, reference_of
 from kit.model.scenario import Scenario, command_scenario
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request, Session
@@ -223,23 +223,7 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
     arms = in_variants(arms, request.commands, request.revisions)
     if baseline:
         in_variants((baseline,), request.commands, request.revisions)  # it names no other
-    plan = make_plan(
-        arms,
-        request.rounds,
-        request.seed,
-        request.cache,
-        baseline,
-        request.fresh,
-        points=labels,
-        precision=request.precision,
-        budget=request.budget,
-        control=request.control,
-        timeout=request.timeout,
-        interleave=slice_of(request.interleave),
-        rerun=request.rerun,
-        margin=request.margin,
-        cpuset=cpu_list(request.cpuset) if request.cpuset else (),
-    )
+    plan = make_plan(arms, request, labels)
     for arm in plan.arms:
         check_arm(arm, BackingOptions(profiles=known))
     if request.directory:

@@ -1,4 +1,7 @@
-"""A file for each session with the changes that the store has not received yet."""
+"""A file for each session with the changes that the store has not received yet.
+
+It is a file of lines, no second database: both cost one fsync a run. The file reserves its room when the session
+begins, people can read it, and its lock distinguishes a running session's from a dead one's."""
 
 from __future__ import annotations
 

@@ -1,0 +1,113 @@
+"""What each extra adds to the core: a row of ``EXTRAS`` for each. Without its row and its folder the core still works.
+
+The core imports no extra. It asks this table, and imports what a row names on use. Names are relative to the extra's
+package, as in ``command:matrix`` for the object ``matrix`` of ``kit.extra.NAME.command``. Imports nothing of the kit.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+Value = TypeVar("Value")
+
+
+# Named tuples: to define a dataclass takes as long as to import ten modules, and kit --help needs these two.
+class ExtraCommand(NamedTuple):
+    """A subcommand of ``kit``."""
+
+    name: str
+    heading: str  # of kit --help
+    after: str  # the command that is listed before it, '' for the heading's end
+    maker: str
+    summary: str
+
+
+class Extra(NamedTuple):
+    """What an extra adds."""
+
+    name: str  # of its package below kit.extra
+    commands: tuple[ExtraCommand, ...] = ()
+    #: The kit.cli.scenario_kind.ScenarioKind of scenarios whose names begin so.
+    scenarios: Mapping[str, str] = {}
+    #: By subject: a sequence of kit.report.renderer.Renderer.
+    renderers: Mapping[str, str] = {}
+    #: A sequence of kit.report.page.store_page.StorePage.
+    pages: str = ""
+    #: By name of the engine: its class.
+    engines: Mapping[str, str] = {}
+    #: Readers of other programs' outputs, as kit.parsers.tried takes them.
+    readers: str = ""
+    #: By name: the kit.cli.document.Document of kit schema.
+    documents: Mapping[str, str] = {}
+
+    def full_name(self, name: str) -> str:
+        return f"kit.extra.{self.name}.{name}"
+
+    def load(self, name: str) -> Any:
+        """Import and return what a field names."""
+        return pkgutil.resolve_name(self.full_name(name))
+
+
+#: An extra may import those above its own row.
+EXTRAS = (
+    Extra(
+        "exchange",
+        commands=(
+            ExtraCommand("export", "Many machines", "sync", "export_command:export",
+                         "Write sessions to a file for another store."),
+            ExtraCommand("import", "Many machines", "export", "import_command:import_",
+                         "Import exported sessions or timed runs."),
+        ),
+        renderers={"sessions": "renderers:RENDERERS"},
+        readers="runs:MAKERS",
+    ),
+    Extra(
+        "builds",
+        engines={
+            "docker-build": "engine:BuildEngine",
+            "podman-build": "engine:PodmanBuildEngine",
+            "buildah-build": "engine:BuildahEngine",
+            "buildkit-build": "buildkit:BuildkitEngine",
+        },
+    ),
+    Extra(
+        "matrix",
+        commands=(
+            ExtraCommand("matrix", "Look at results", "history", "command:matrix",
+                         "Show which driver to take: scenarios and arms in one table."),
+        ),
+        scenarios={"suite:": "suite_command:SUITES"},
+        renderers={"matrix": "renderers:RENDERERS"},
+        pages="page:PAGES",
+        documents={"matrix": "documents:MATRIX"},
+    ),
+    Extra(
+        "web",
+        commands=(
+            ExtraCommand("serve", "Look at results", "report", "serve_command:serve",
+                         "Show the store in a browser on this machine."),
+            ExtraCommand("site", "Look at results", "serve", "site_command:site", "Write the store as static pages."),
+        ),
+    ),
+)  # fmt: skip
+
+
+def merged(core: Mapping[str, Value], added: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:
+    """Return the core's entries with those of extras. ``added``: of each, the name of the entry that comes before it
+    ('' or a missing one: the last), its own name and its value."""
+    entries = dict(core)
+    for before, name, value in added:
+        names = [*entries]
+        at = names.index(before) + 1 if before in entries else len(names)
+        entries = {key: entries.get(key, value) for key in (*names[:at], name, *names[at:])}
+    return entries
+
+
+def extra_commands(heading: str) -> Iterator[tuple[str, str, tuple[str, str]]]:
+    """Yield the commands below a heading, as ``merged`` takes them: the maker's full name and the line of each."""
+    for extra in EXTRAS:
+        for command in extra.commands:
+            if command.heading == heading:
+                yield command.after, command.name, (extra.full_name(command.maker), command.summary)

@@ -1,0 +1,75 @@
+"""Which driver to take by a matrix, and in which scenarios that is wrong. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
+from kit.extra.matrix.analysis.cell import MatrixCell
+from kit.extra.matrix.analysis.mean import ArmMean
+from kit.extra.matrix.analysis.row import MatrixRow
+from kit.model.arm import known_arm
+
+
+@dataclass(frozen=True)
+class WrongFor:
+    """A scenario in which the choice is significantly slower. ``cell``: of the faster arm against the reference, or of
+    the choice where the reference is the faster one."""
+
+    scenario: str
+    point: str
+    faster: str
+    cell: MatrixCell
+
+
+@dataclass(frozen=True)
+class Choice:
+    """``take``: the arm with the least mean among those significantly faster than the reference, else the reference; ''
+    without another driver that has all scenarios. ``alike``: arms that are equivalent to the reference.
+    ``faster``: those that are faster, the best first. ``inconclusive``: those of which nothing is decided. ``wrong``:
+    the scenarios in which ``take`` is significantly slower than the reference, or another driver faster than the
+    reference where that is taken."""
+
+    take: str
+    alike: tuple[str, ...] = ()
+    inconclusive: tuple[str, ...] = ()
+    faster: tuple[str, ...] = ()
+    wrong: tuple[WrongFor, ...] = ()
+
+
+def choose(rows: Sequence[MatrixRow], means: Sequence[ArmMean], reference: str) -> Choice:
+    """Return the choice among drivers: arms with the reference's placement and options, which have all scenarios.
+
+    ``means``: the reference's first, then from the best to the worst. The verdicts are those of means, which are
+    simultaneous for all arms; a cell's is for the arms of its session."""
+    drivers = [item for item in means if item.complete and item.ratio and is_driver_beside(item.arm, reference)]
+    if not drivers:
+        return Choice("")
+    faster = [item for item in drivers if item.verdict == FASTER]
+    take = faster[0].arm if faster else reference
+    rivals = {item.arm for item in means if is_driver_beside(item.arm, reference)}
+    return Choice(
+        take,
+        tuple(item.arm for item in drivers if item.verdict == EQUIVALENT),
+        tuple(item.arm for item in drivers if item.verdict == INCONCLUSIVE),
+        tuple(item.arm for item in faster),
+        tuple(found for row in rows if (found := _wrong(row, take, reference, rivals))),
+    )
+
+
+def is_driver_beside(arm: str, reference: str) -> bool:
+    """Return whether the arms differ in driver, engine or filesystem alone."""
+    one, other = known_arm(arm), known_arm(reference)
+    if one is None or other is None:
+        return arm != reference
+    return one != other and (one.placement, one.options, one.outer) == (other.placement, other.options, other.outer)
+
+
+def _wrong(row: MatrixRow, take: str, reference: str, rivals: set[str]) -> WrongFor | None:
+    if take != reference:
+        mine = row.cell(take)
+        return WrongFor(row.scenario, row.point, reference, mine) if mine and mine.verdict == SLOWER else None
+    faster = [item for item in row.cells if item.arm in rivals and item.verdict == FASTER and item.time]
+    best = min(faster, key=lambda item: item.time.estimate if item.time else 0.0, default=None)
+    return WrongFor(row.scenario, row.point, best.arm, best) if best else None

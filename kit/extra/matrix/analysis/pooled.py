@@ -1,0 +1,148 @@
+"""A row of the matrix from several machines of one class: each arm's mean over them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
+from kit.analysis.history.history import Entry, make_entry
+from kit.analysis.history.outcome import Outcome, outcomes
+from kit.analysis.runs.compare import compare
+from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.footprint import SPACE, WRITTEN
+from kit.analysis.session.ranking import DURABLE, REAL, split_picks
+from kit.analysis.session.stopping import looks, widening
+from kit.analysis.stats.estimate import NOT_RUN, REFERENCE, TOO_FEW, judge
+from kit.analysis.stats.estimators import Centre, mean_centre
+from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
+from kit.extra.matrix.analysis.row import MatrixRow, plain_pairs, set_beside
+from kit.model.session import NotRun, Session
+from kit.model.sweep import Values, with_copies
+
+#: What arms are compared with.
+_REFERENCE, _BARE = "reference", "bare"
+_Place = tuple[str, str]  # arm, point
+
+
+@dataclass
+class _Gathered:
+    """Entries by what the arms are compared with and by metric. ``not_run``: by arm. ``params``: by session; all run as
+    many copies at once."""
+
+    entries: dict[tuple[str, str], list[Entry]] = field(default_factory=dict)
+    not_run: dict[str, NotRun] = field(default_factory=dict)
+    params: dict[str, Values] = field(default_factory=dict)
+
+    def take(self, session: Session, reference: str, times: Sequence[str]) -> None:
+        self.params[session.id] = session.request.params
+        runs, inflation = Runs(session.samples), widening(looks(session))
+        picks = [arm for arm in split_picks(session.arms)[0] if arm != reference]
+        asked = (
+            (_REFERENCE, [(arm, reference) for arm in picks], (*times, SPACE, WRITTEN)),
+            (_BARE, plain_pairs(session), times),
+        )
+        for kind, pairs, metrics in asked:
+            for item in outcomes(runs, compare(runs, pairs, metrics, whole=True, widening=inflation)):
+                self.entries.setdefault((kind, item.comparison.metric), []).append(make_entry(session, item))
+        self.not_run = {item.arm: item for item in session.not_run if item.arm in picks} | self.not_run
+
+    def answer(self, title: str, kind: str, metric: str) -> FleetAnswer:
+        return answer(title, self.entries.get((kind, metric), ()))
+
+    def sessions(self, metric: str) -> set[str]:
+        return {entry.session for kind in (_REFERENCE, _BARE) for entry in self.entries.get((kind, metric), ())}
+
+
+def pooled_rows(
+    title: str, sessions: Iterable[Session], reference: str, metric: str, margin: float
+) -> tuple[list[MatrixRow], tuple[LeftOut, ...]]:
+    """Return a row for each point of a scenario, and the sessions that do not count. ``sessions``: one of each machine,
+    one in memory at a time. A cell is the geometric mean over machines with Student's t over them
+    (``kit.analysis.fleet.cost``)."""
+    gathered = _Gathered()
+    for session in sessions:
+        gathered.take(session, reference, (metric,) if metric else (DURABLE, REAL))
+    if not metric:
+        metric = DURABLE if gathered.sessions(DURABLE) >= gathered.sessions(REAL) else REAL
+    found = gathered.answer(title, _REFERENCE, metric)
+    beside = {
+        name: {(item.arm, item.point): item for item in gathered.answer(title, kind, of).arms}
+        for name, kind, of in (("bare", _BARE, metric), (SPACE, _REFERENCE, SPACE), (WRITTEN, _REFERENCE, WRITTEN))
+    }
+    measured = {
+        (entry.session, entry.outcome.comparison.arm, entry.outcome.comparison.point): entry.outcome
+        for entry in gathered.entries.get((_REFERENCE, metric), ())
+    }
+    rows = []
+    of_reference = [point for arm, point in beside["bare"] if arm == reference]
+    for point in dict.fromkeys([*(item.point for item in found.arms), *of_reference]):
+        arms = [item for item in found.arms if item.point == point]
+        cells = list(_cells(point, arms, reference, beside, measured, margin))
+        known = {item.arm for item in cells}
+        cells += [
+            MatrixCell(arm, NOT_RUN, reason=item.reason, fix=item.fix)
+            for arm, item in gathered.not_run.items()
+            if arm not in known
+        ]
+        given = _params(gathered, arms)
+        named = with_copies(point, given)
+        params = set_beside(named, given)
+        rows.append(MatrixRow(title, named, metric, tuple(cells), max(cell.n for cell in cells), params=params))
+    return rows, found.left_out
+
+
+def _params(gathered: _Gathered, arms: Sequence[FleetArm]) -> Values:
+    """Return the parameters of the sessions that count, which did the same work."""
+    counted = [machine.session for item in arms for machine in item.whole.machines]
+    return gathered.params[counted[0]] if counted else next(iter(gathered.params.values()), ())
+
+
+def _cells(
+    point: str,
+    arms: Sequence[FleetArm],
+    reference: str,
+    beside: Mapping[str, Mapping[_Place, FleetArm]],
+    measured: Mapping[tuple[str, str, str], Outcome],
+    margin: float,
+) -> Iterator[MatrixCell]:
+    of_arm = {
+        item.arm: [measured[machine.session, item.arm, point] for machine in item.whole.machines] for item in arms
+    }
+    bases = {
+        machine.session: measured[machine.session, item.arm, point].base_mean
+        for item in arms
+        for machine in item.whole.machines
+    }
+    base = _mean(bases.values())
+    bare = {arm: found for (arm, at), found in beside["bare"].items() if at == point}
+    own_machines = len(bare[reference].whole.machines) if reference in bare else 0
+    count = len(bases) or own_machines
+    yield MatrixCell(reference, REFERENCE, bare=_centre(bare.get(reference)), seconds=base, n=count)
+    for item in arms:
+        time, whole = _centre(item), item.whole
+        if time is None:
+            reason = f"same work on {len(whole.machines)}: {whole.reason}"
+            yield MatrixCell(item.arm, TOO_FEW, n=len(whole.machines), reason=reason)
+            continue
+        more = _mean(one.comparison.difference for one in of_arm[item.arm])
+        own = _mean(one.mean for one in of_arm[item.arm])
+        yield MatrixCell(
+            item.arm, judge(whole.together, len(whole.machines), margin), time,
+            whole.low_all, whole.high_all, _centre(bare.get(item.arm)), _centre(beside[SPACE].get((item.arm, point))),
+            _centre(beside[WRITTEN].get((item.arm, point))),
+            Centre(base.estimate + more.estimate, own.error, own.degrees, own.n) if base and more and own else None,
+            more, 0.0, len(whole.machines), whole.machines[-1].session,
+        )  # fmt: skip
+
+
+def _centre(item: FleetArm | None) -> Centre | None:
+    if item is None:
+        return None
+    machines = len(item.whole.machines)
+    return log_centre(item.whole.ratio, item.whole.low, item.whole.high, machines - 1, machines)
+
+
+def _mean(values: Iterable[float | None]) -> Centre | None:
+    known = [value for value in values if value is not None]
+    return mean_centre(known) if known else None

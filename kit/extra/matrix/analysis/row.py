@@ -1,0 +1,169 @@
+"""A row of the matrix: one scenario, from the newest session of one machine that has each arm. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kit.analysis.runs.compare import Comparison, compare
+from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.footprint import SPACE, WRITTEN
+from kit.analysis.session.ranking import Ranking, RankRow, rank, split_picks
+from kit.analysis.session.stopping import looks, widening
+from kit.analysis.stats.estimate import NOT_RUN, ONE_ROUND, REFERENCE
+from kit.analysis.stats.estimators import Centre, mean_centre
+from kit.core.errors import UsageError
+from kit.extra.matrix.analysis.cell import MatrixCell, log_centre, more_than
+from kit.model.arm import PLAIN
+from kit.model.session import Session
+from kit.model.sweep import COPIES, Values, parse_point, with_copies
+
+#: Placements without a container, which are the baseline of what a container costs.
+_Beside = Mapping[tuple[str, str, str], Comparison]
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """``cells``: one for each arm. ``machines``: number of machines that are pooled, 1 for a session of one machine.
+    ``weight``: in the means; the points of a sweep share that of their scenario. ``counts``: whether it is part of the
+    means. ``point``: with the number of copies that ran at once, swept or not: they are other work than one.
+    ``params``: all other parameters of the newest session."""
+
+    scenario: str
+    point: str
+    metric: str
+    cells: tuple[MatrixCell, ...]
+    machines: int = 1
+    weight: float = 1.0
+    counts: bool = True
+    params: Values = ()
+
+    def cell(self, arm: str) -> MatrixCell | None:
+        return next((item for item in self.cells if item.arm == arm), None)
+
+
+def rows_of(sessions: Sequence[Session], reference: str, metric: str, margin: float) -> list[MatrixRow]:
+    """Return a row for each point of a scenario's newest session that has the reference. ``sessions``: the newest
+    first; an older one adds the arms that the newer ones have not measured. ``metric``: '' for durable time, or real
+    time where that was not measured."""
+    found: list[MatrixRow] = []
+    for session in sessions:
+        made = {row.point: row for row in _rows(session, reference, metric, margin)}
+        found = [_filled(row, made.get(row.point)) for row in found] if found else list(made.values())
+    return found
+
+
+def _filled(row: MatrixRow, older: MatrixRow | None) -> MatrixRow:
+    """Return the row with what an older session has measured and it has not."""
+    if older is None or older.metric != row.metric:
+        return row
+    known = {item.arm: item for item in row.cells}
+    base = next((item.seconds for item in row.cells if item.verdict == REFERENCE), None)
+    for item in older.cells:
+        mine = known.get(item.arm)
+        if mine is None or (item.measured and not mine.measured and mine.verdict != REFERENCE):
+            known[item.arm] = replace(item, seconds=_sum(base, item.more))
+    return replace(row, cells=tuple(known.values()))
+
+
+def _sum(base: Centre | None, more: Centre | None) -> Centre | None:
+    """Return the reference's seconds of one session, and what an arm of another takes more: totals of one row then
+    differ by what is said of the arms. The sessions are independent."""
+    if base is None or more is None:
+        return None
+    known = base.error is not None and more.error is not None
+    error = math.hypot(base.error or 0.0, more.error or 0.0) if known else None
+    return Centre(base.estimate + more.estimate, error, min(base.degrees, more.degrees), more.n)
+
+
+def _rows(session: Session, reference: str, metric: str, margin: float) -> Iterator[MatrixRow]:
+    runs = Runs(session.samples)
+    if not runs.ran(reference):
+        return
+    rounds = looks(session)
+    try:
+        rankings = rank(runs, session.arms, metric, reference, margin, rounds, baselines=session.baselines)
+    except UsageError:  # the metric was not measured
+        return
+    pairs = [(arm, reference) for arm in session.arms if arm != reference]
+    metrics = tuple({item.metric for item in rankings})
+    beside = tuple({*metrics, SPACE, WRITTEN})
+    to_reference = _index(compare(runs, pairs, beside, whole=True, widening=widening(rounds)))
+    picks, _ = split_picks(session.arms)
+    for ranking in rankings:
+        cells = [_cell(row, ranking, runs, to_reference, session.id) for row in ranking.rows if _is_shown(row)]
+        known = {item.arm for item in cells}
+        cells += [_missing(arm, session, runs, reference) for arm in picks if arm not in known]
+        point = with_copies(ranking.point, session.request.params)
+        params = set_beside(point, session.request.params)
+        yield MatrixRow(session.title, point, ranking.metric, tuple(cells), params=params)
+
+
+def set_beside(point: str, params: Values) -> Values:
+    """Return the parameters of a session that its point does not name."""
+    named = {*parse_point(point), COPIES}
+    return tuple((name, text) for name, text in params if name not in named)
+
+
+def plain_pairs(session: Session) -> list[tuple[str, str]]:
+    """Return the arms whose baseline is no container, with it."""
+    return [(arm, base) for arm, base in session.baselines if base.startswith(PLAIN)]
+
+
+def _is_shown(row: RankRow) -> bool:
+    return row.pick or row.against is None
+
+
+def _index(found: Sequence[Comparison]) -> _Beside:
+    return {(item.arm, item.point, item.metric): item for item in found if not item.control}
+
+
+def _cell(row: RankRow, ranking: Ranking, runs: Runs, to_reference: _Beside, session: str) -> MatrixCell:
+    own = _seconds(runs, row.arm, ranking)
+    bare = next((item for item in ranking.costs if item.arm == row.arm), None)
+    floor = row.against.floor if row.against else max((item.floor for item in ranking.pairs), default=0.0)
+    made = MatrixCell(
+        row.arm, row.verdict, bare=bare.centre if bare else None, seconds=own, floor=floor, n=row.n, session=session
+    )
+    if row.against is None:
+        return made
+    item = row.against
+    time = log_centre(item.ratio, item.low, item.high, item.degrees, item.n)
+    base = _seconds(runs, ranking.reference, ranking)
+    more, space, written = (
+        to_reference.get((row.arm, ranking.point, metric)) for metric in (ranking.metric, SPACE, WRITTEN)
+    )
+    return replace(
+        made,
+        verdict=row.verdict or ONE_ROUND,
+        time=time,
+        low_all=item.low_all,
+        high_all=item.high_all,
+        visible=item.visible,
+        space=space.centre if space else None,
+        written=written.centre if written else None,
+        seconds=replace(own, estimate=base.estimate + more.difference) if own and base and more else own,
+        more=more_than(more),
+        n=item.n,
+    )
+
+
+def _seconds(runs: Runs, arm: str, ranking: Ranking) -> Centre | None:
+    """Return the mean of the arm's runs with its error."""
+    values = runs.values((arm, ranking.point), ranking.phase, ranking.metric)
+    known = values[np.isfinite(values)]
+    return mean_centre(known) if known.size else None
+
+
+def _missing(arm: str, session: Session, runs: Runs, reference: str) -> MatrixCell:
+    """Return the cell of an arm that has no figure."""
+    for item in session.not_run:
+        if item.arm == arm:
+            return MatrixCell(arm, NOT_RUN, session=session.id, reason=item.reason, fix=item.fix)
+    errors = [item.error for item in session.failed if item.arm == arm and item.error]
+    if not errors and runs.ran(arm):
+        errors = [f"no round has a figure of it and of {reference}"]
+    return MatrixCell(arm, NOT_RUN, session=session.id, reason=errors[-1] if errors else "no run of it counts")
