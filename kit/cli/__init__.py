@@ -16,6 +16,7 @@ import click
 
 from kit import __version__
 from kit.cli.lazy import LazyGroup
+from kit.cli.named_store import NamedStore
 from kit.cli.streams import ReaderGoneError, UnmeasuredError, complain, drop_unread, flush_streams, take_streams
 from kit.core import exit_code
 from kit.core.errors import KitError, UsageError, said_by_system
@@ -113,9 +114,10 @@ def main() -> NoReturn:
 
 
 def _run() -> int:
+    store = NamedStore()
     try:
         _check_words(sys.argv[1:])
-        code = cli.main(standalone_mode=False, prog_name="kit")
+        code = cli.main(standalone_mode=False, prog_name="kit", obj=store)
         flush_streams()
     except ReaderGoneError as error:
         code = exit_code.INTERRUPTED if _interrupted(error) else exit_code.DONE
@@ -123,7 +125,7 @@ def _run() -> int:
         complain(f"kit: {error}")
         code = error.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
-        complain(f"kit: interrupted{_what_is_kept(error)}")
+        complain(f"kit: interrupted{_what_is_kept(error, store.option)}")
         code = exit_code.INTERRUPTED
     except click.ClickException as error:
         complain(f"kit: {usage_error(error)}")
@@ -134,15 +136,14 @@ def _run() -> int:
     return code if isinstance(code, int) else exit_code.DONE
 
 
-def _what_is_kept(error: BaseException) -> str:
-    """Return what an interrupted command has kept; '' if it measured nothing, or measures nothing at all."""
-    from kit.cli.options import named_store
-
+def _what_is_kept(error: BaseException, store_option: str) -> str:
+    """Return what an interrupted command has kept; '' if it measured nothing, or measures nothing at all.
+    ``store_option``: names the store, '' for the default one."""
     first = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     unmeasured = any(isinstance(each, UnmeasuredError) for each in (error, error.__cause__))  # click wraps it
     if first not in _MEASURING or unmeasured:
         return ""
-    return f"; what was measured is kept: kit show last{named_store()}"
+    return f"; what was measured is kept: kit show last{store_option}"
 
 
 def _interrupted(error: BaseException | None) -> bool:

@@ -13,11 +13,10 @@ from click.core import ParameterSource
 from kit.cli.compare_options import EPILOG, CompareCommand, compare_options
 from kit.cli.completion import complete_scenarios
 from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context
+from kit.cli.named_store import named_store, say_store
 from kit.cli.options import (
     check_the_store,
     check_writable,
-    named_store,
-    say_store,
     the_store,
     wanted_files,
     write,
@@ -119,7 +118,7 @@ def _report_interrupted(latest: Session, store: Store, given: Mapping[str, Any])
     if latest.samples:
         _report_so_far(_kept(store, latest), given["rank"], given["reference"])
     elif latest.resume_command:
-        click.echo(f"nothing was measured yet; to run it: {latest.resume_command}{named_store()}")
+        click.echo(f"nothing was measured yet; to run it: {latest.resume_command}{named_store().option}")
 
 
 def _as_measured(latest: Session | None) -> KeyboardInterrupt:

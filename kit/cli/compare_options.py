@@ -12,12 +12,10 @@ from cloup import option, option_group
 from kit.cli.completion import (
     complete_arms,
     complete_filesystems,
-    complete_images,
-    complete_scenarios,
     complete_sessions,
 )
 from kit.cli.fleet_compare import fleet_options
-from kit.cli.measuring_command import MeasuringCommand, request_option
+from kit.cli.measuring_command import MeasuringCommand, grouped
 from kit.cli.options import (
     cache_from_option,
     file_option,
@@ -27,6 +25,7 @@ from kit.cli.options import (
     wait_option,
 )
 from kit.core.exit_code import BUSY, DONE, FAILED, INTERRUPTED, NOT_RUN, USAGE, described
+from kit.model.options import COMMON, GUEST, MEASUREMENT, OUTPUT, PLACES, TRACING
 from kit.report.renderer import offered
 
 EPILOG = f"""\b
@@ -101,96 +100,79 @@ def _help_option(*names: str, help: str) -> Callable[[Any], Any]:  # noqa: A002 
     return option(*names, is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help=help)
 
 
-_COMMON = option_group(
-    "Common",
-    option("--arms", metavar="A,B,…", shell_complete=complete_arms,
-           help="Arms to compare; see kit help arms.  [those that this machine can run]"),
-    request_option("rounds"),
-    request_option("budget"),
-    request_option("margin"),
-    option("--param", "params", metavar="K=V", multiple=True,
-           help="Set a parameter of the scenario (repeatable); K=V,W sweeps these values."),
-    request_option("source"),
-    request_option("image", shell_complete=complete_images),
-    option("--resume", metavar="SESSION", shell_complete=complete_sessions,
-           help="Continue a session (id or last); with --budget, an undecided one."),
-    file_option("json"),
-    option("--dry-run", is_flag=True, help="Show what would run."),
-    option("-q", "--quiet", is_flag=True, help="Print only the answer, no progress."),
-    _help_option("-h", "--help", help="Show this message."),
-    _help_option("--help-all", help="Show every option."),
+_COMMON = grouped(
+    COMMON,
+    first=[
+        option("--arms", metavar="A,B,…", shell_complete=complete_arms,
+               help="Arms to compare; see kit help arms.  [those that this machine can run]"),
+    ],
+    after={"margin": [
+        option("--param", "params", metavar="K=V", multiple=True,
+               help="Set a parameter of the scenario (repeatable); K=V,W sweeps these values."),
+    ]},
+    last=[
+        option("--resume", metavar="SESSION", shell_complete=complete_sessions,
+               help="Continue a session (id or last); with --budget, an undecided one."),
+        file_option("json"),
+        option("--dry-run", is_flag=True, help="Show what would run."),
+        option("-q", "--quiet", is_flag=True, help="Print only the answer, no progress."),
+        _help_option("-h", "--help", help="Show this message."),
+        _help_option("--help-all", help="Show every option."),
+    ],
 )  # fmt: skip
 
-_MEASUREMENT = option_group(
-    "Measurement",
-    request_option("interleave"),
-    request_option("baseline", shell_complete=complete_arms),
-    request_option("control"),
-    request_option("cache"),
-    option("--copies", default="", metavar="N,N,…", help="Run this many copies of the workload at once.  [1]"),
-    request_option("cpuset"),
-    request_option("precision"),
-    request_option("timeout"),
-    request_option("rerun"),
-    request_option("fresh"),
-    request_option("seed", type=click.IntRange(1)),
-    request_option("prepare"),
-    request_option("commands"),
-    request_option("revisions"),
-    request_option("load", shell_complete=complete_scenarios),
-    option("--load-param", "load_params", metavar="K=V", multiple=True, help="Set a parameter of the load."),
-    wait_option, wait_idle_option,
+_MEASUREMENT = grouped(
+    MEASUREMENT,
+    after={
+        "cache": [option("--copies", default="", metavar="N,N,…",
+                         help="Run this many copies of the workload at once.  [1]")],
+        "load": [option("--load-param", "load_params", metavar="K=V", multiple=True,
+                        help="Set a parameter of the load.")],
+    },
+    last=[wait_option, wait_idle_option],
 )  # fmt: skip
 
-_PLACES = option_group(
-    "Filesystems, images and engines",
-    option("--fs", "filesystems", metavar="FS,FS,…", default="", shell_complete=complete_filesystems,
-           help="Put each arm that names no filesystem on each of these."),
-    option("--fs-file", default="", metavar="FILE", help="Read filesystem profiles from this TOML file."),
-    option("--mkfs", multiple=True, metavar="FS=OPTIONS", help="Add options to mkfs (repeatable)."),
-    option("--mount", multiple=True, metavar="FS=OPTIONS", help="Add mount options (repeatable)."),
-    request_option("size"),
-    request_option("directory"),
-    option("--device", default="", metavar="/dev/X", help="Make the backing filesystem on this empty device."),
-    option("--thin-device", default="", metavar="/dev/X",
-           help="Make the pool of devicemapper+thinpool on this empty device."),
-    option("--wipe", multiple=True, metavar="/dev/X", help="Destroy what this device holds first (repeatable)."),
-    option("--export", default="", metavar="HOST:/PATH", help="NFS export for @nfs."),
-    request_option("rootfs"),
-    cache_from_option,
-    request_option("engine"),
-    request_option("docker"),
+_PLACES = grouped(
+    PLACES,
+    first=[
+        option("--fs", "filesystems", metavar="FS,FS,…", default="", shell_complete=complete_filesystems,
+               help="Put each arm that names no filesystem on each of these."),
+        option("--fs-file", default="", metavar="FILE", help="Read filesystem profiles from this TOML file."),
+        option("--mkfs", multiple=True, metavar="FS=OPTIONS", help="Add options to mkfs (repeatable)."),
+        option("--mount", multiple=True, metavar="FS=OPTIONS", help="Add mount options (repeatable)."),
+    ],
+    after={
+        "directory": [
+            option("--device", default="", metavar="/dev/X", help="Make the backing filesystem on this empty device."),
+            option("--thin-device", default="", metavar="/dev/X",
+                   help="Make the pool of devicemapper+thinpool on this empty device."),
+            option("--wipe", multiple=True, metavar="/dev/X",
+                   help="Destroy what this device holds first (repeatable)."),
+            option("--export", default="", metavar="HOST:/PATH", help="NFS export for @nfs."),
+        ],
+        "rootfs": [cache_from_option],
+    },
 )  # fmt: skip
 
-_TRACING = option_group(
-    "Tracing",
-    request_option("explain_calls"),
-    request_option("profile"),
+_GUEST = grouped(
+    GUEST,
+    last=[
+        option("--guest-memory", default="", metavar="SIZE",
+               help="Memory of the guest.  [half of the host's, 4G at most]"),
+        option("--guest-cores", type=click.IntRange(1),
+               help="CPUs of the guest.  [the host's; User-Mode Linux has one]"),
+    ],
+)  # fmt: skip
+
+_OUTPUT = grouped(
+    OUTPUT, last=[rank_options, *(file_option(item.name) for item in offered() if item.name != "json"), store_option]
 )
-
-_GUEST = option_group(
-    "Guest kernel",
-    request_option("guest", is_flag=False, flag_value="auto"),
-    request_option("kernel"),
-    request_option("modules"),
-    option("--guest-memory", default="", metavar="SIZE", help="Memory of the guest.  [half of the host's, 4G at most]"),
-    option("--guest-cores", type=click.IntRange(1), help="CPUs of the guest.  [the host's; User-Mode Linux has one]"),
-)  # fmt: skip
-
-_FLEET = option_group("Fleet", fleet_options)
-
-_OUTPUT = option_group(
-    "Output and store",
-    request_option("title"),
-    request_option("labels"),
-    rank_options,
-    *(file_option(item.name) for item in offered() if item.name != "json"),
-    store_option,
-)  # fmt: skip
 
 
 def compare_options(command: Any) -> Any:
     """Decorate with every group, in the order of the help."""
-    for group in reversed((_COMMON, _MEASUREMENT, _PLACES, _TRACING, _GUEST, _FLEET, _OUTPUT)):
+    for group in reversed(
+        (_COMMON, _MEASUREMENT, _PLACES, grouped(TRACING), _GUEST, option_group("Fleet", fleet_options), _OUTPUT)
+    ):
         command = group(command)
     return command

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kit.cli.options import Command, fleet_tls_option, say_store
+from kit.cli.named_store import say_store
+from kit.cli.options import Command, fleet_tls_option
 from kit.core.errors import UsageError
 from kit.core.listing import listed
+from kit.model.options import OPTIONS
 from kit.report.renderer import FLEET, find
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Most sessions whose names follow the first one's.
 _NAMED = 3
+#: Options of one machine that are no options of sessions, by parameter.
+_LOCAL = {"device": "--device", "thin_device": "--thin-device", "cache_from": "--cache-from"}
 _OPTIONS = (
     click.option("--fleet", metavar="SCHEDULER", default="", help="Run on machines of this fleet."),
     fleet_tls_option,
@@ -51,10 +55,11 @@ def fleet_options(command: Command) -> Command:
 def check_fleet_options(given: Mapping[str, Any]) -> None:
     """Check options that require or exclude --fleet. Raises UsageError."""
     if given["fleet"]:
-        for name in ("device", "thin_device", "directory", "docker", "rootfs", "cache_from"):
+        local = {name: option.words for name, option in OPTIONS.items() if not option.on_fleet}
+        for name, words in {**_LOCAL, **local}.items():
             if given.get(name):
                 raise UsageError(
-                    f"--{name.replace('_', '-').replace('directory', 'dir')} works on one machine, not with --fleet",
+                    f"{words} works on one machine, not with --fleet",
                     "leave it out, or use it there, with kit compare or kit fleet worker",
                 )
         return

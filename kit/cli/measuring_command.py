@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 import cloup
 from click.core import ParameterSource
 
+from kit.cli.completion import complete_arms, complete_images, complete_scenarios
+from kit.model.option import Option
 from kit.model.options import OPTIONS
 
 
@@ -80,13 +82,35 @@ class MissingDashesError(click.UsageError):
         self.fix += shlex.join(command)
 
 
-def request_option(name: str, **more: Any) -> Callable[[Any], Any]:
-    """Return the option for this field of a request. ``more``: arguments for click alone."""
-    item = OPTIONS[name]
+#: Options whose values a shell completes.
+_COMPLETED: Mapping[str, Any] = {"image": complete_images, "baseline": complete_arms, "load": complete_scenarios}
+
+
+def session_option(item: Option) -> Callable[[Any], Any]:
+    """Return an option of sessions for click."""
+    more: dict[str, Any] = {}
     if item.kind is bool:
         return cloup.option(item.words, is_flag=True, default=item.default, help=item.help)
     if item.kind is dict:
         return cloup.option(item.words, item.name, metavar=item.metavar, multiple=True, help=item.help)
     if item.choices:
         more["type"] = click.Choice(item.choices)
+    elif item.kind is int and not item.read:
+        more["type"] = click.IntRange(1)
+    if item.alone:
+        more |= {"is_flag": False, "flag_value": item.alone}
+    if item.name in _COMPLETED:
+        more["shell_complete"] = _COMPLETED[item.name]
     return cloup.option(item.words, item.name, metavar=item.metavar, default=item.default, help=item.help, **more)
+
+
+def grouped(
+    title: str, *, first: Sequence[Any] = (), after: Mapping[str, Sequence[Any]] | None = None, last: Sequence[Any] = ()
+) -> Callable[[Any], Any]:
+    """Return a group of the help: options of sessions that name it, in their order, and others of this command.
+    ``after``: those that follow an option of sessions, by its name."""
+    options = [*first]
+    for name, item in OPTIONS.items():
+        if item.group == title:
+            options += [session_option(item), *(after or {}).get(name, ())]
+    return cloup.option_group(title, *options, *last)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kit.cli.completion import complete_arms, complete_metrics
+from kit.cli.named_store import named_store
 from kit.cli.streams import complain
 from kit.core.errors import UsageError
-from kit.core.redact import redact
 from kit.host.output_file import check_output, write_output
 from kit.report.renderer import SESSION, Renderer, find, names, offered
 
@@ -191,28 +190,13 @@ def write_json(path: str, document: Mapping[str, Any]) -> None:
     write(path, json.dumps(document, default=str, indent=1) + "\n")
 
 
-#: The URL of the store, if the command or a file names it: another command would open another store.
-_named: list[str] = []
-
-
-def named_store() -> str:
-    """Return the option that printed commands need besides, without a password; '' if they need none."""
-    return f" --store {shlex.quote(redact(_named[0]))}" if _named else ""
-
-
-def say_store() -> None:
-    """Print that option below printed commands."""
-    if named := named_store():
-        click.echo(f"These commands need{named}")
-
-
 def the_store(url: str, read_only: bool = False, patient: bool = False) -> Store:
     """Return the store of an option or a file, else the configured one."""
     from kit.core.paths import find_paths
     from kit.host.settings_files import configured_store
     from kit.store import open_store
 
-    _named[:] = [url] if url not in ("", os.environ.get("KIT_STORE")) else []
+    named_store().url = url if url != os.environ.get("KIT_STORE") else ""
     default = find_paths().store
     url = url or configured_store()
     return open_store(url, default, read_only, lambda text: complain(f"kit: {text}"), patient)

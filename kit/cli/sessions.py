@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kit.cli.completion import complete_scenarios, complete_sessions, complete_stored_arms
+from kit.cli.named_store import say_store
 from kit.cli.options import (
     flagged,
     format_flags,
@@ -12,7 +13,6 @@ from kit.cli.options import (
     machine_option,
     output_options,
     rank_options,
-    say_store,
     store_option,
     the_store,
     write_json,

@@ -26,8 +26,9 @@ class Option:
     group: str = ""  # of the help of kit compare
     most: int = 1 << 60  # of a number
     night: str = ""  # the default in a night file, if different
-    in_settings: bool = True  # a default for all sessions makes sense, and a command line can undo it
+    in_settings: bool = True  # False: it describes one workload or session, or a command line could not undo it
     in_pytest: bool = False  # pytest's command line and configuration have it
+    on_fleet: bool = True  # it makes sense for other machines
     in_suite: bool = False  # it replaces what a suite's file says of each task
 
     @property

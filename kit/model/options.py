@@ -160,13 +160,15 @@ class SessionOptions(RoundOptions):
     size: int = option(
         "Size of each (sparse) loop filesystem.  [20G]", default="20G", read=quantity.size, group=PLACES, in_suite=True
     )
-    directory: str = option("Directory for arms on @dir.", "DIR", flag="--dir", group=PLACES)
-    rootfs: str = option("Root filesystem from a directory.", "DIR", group=PLACES, in_settings=False)
+    directory: str = option("Directory for arms on @dir.", "DIR", flag="--dir", group=PLACES, on_fleet=False)
+    rootfs: str = option("Root filesystem from a directory.", "DIR", group=PLACES, in_settings=False, on_fleet=False)
     engine: str = option(
         f"Use this engine where an arm names none: docker, docker@VERSION, or system.  [{DEFAULT_ENGINE}]", "ENGINE",
         default=DEFAULT_ENGINE, group=PLACES, in_pytest=True, in_suite=True,
     )  # fmt: skip
-    docker: str = option("Use this dockerd, its directory, or docker-VERSION.tgz.", "PATH", group=PLACES, in_suite=True)
+    docker: str = option(
+        "Use this dockerd, its directory, or docker-VERSION.tgz.", "PATH", group=PLACES, in_suite=True, on_fleet=False
+    )
     explain_calls: bool = option(
         "Trace system calls in three more rounds; see kit show --calls.", kind=bool, default=False, group=TRACING,
         in_settings=False, in_pytest=True,

@@ -13,15 +13,9 @@ from kit.core.toml import parse_toml
 from kit.model.option import Option
 from kit.model.options import OPTIONS, read_options
 
-#: Options that describe one workload, or name one session: a default for all would be wrong.
-_OF_ONE = ("title", "source", "commands", "revisions", "prepare", "image", "rootfs", "seed")
-#: Switches that no option of the command line could undo.
-_ONE_WAY = ("rerun", "fresh", "explain_calls", "profile")
 #: Settings that are options of commands and no fields of a request, with their types.
 _OTHERS: Mapping[str, Any] = {"store": str, "arms": tuple[str, ...], "rank": str}
-SHARED_OPTIONS: Mapping[str, Option] = {
-    name: item for name, item in OPTIONS.items() if name not in (*_OF_ONE, *_ONE_WAY)
-}
+SHARED_OPTIONS: Mapping[str, Option] = {name: item for name, item in OPTIONS.items() if item.in_settings}
 #: Names of all settings, and their types in a file.
 KEYS: Mapping[str, Any] = {
     **_OTHERS,

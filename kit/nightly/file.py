@@ -137,14 +137,14 @@ def _read(kind: type[T], data: Any, where: str) -> T:
     except WrongTypeError as error:
         if not error.key:
             raise UsageError(f"{where}: not a table", "use for example [[tasks]]") from None
-        fix = _as_list(error.key, data[error.key]) or "see kit nightly --help for an example"
+        listed = kind is _TaskTable and error.wanted == "a list of strings"  # a URL of [notify] is a secret
+        fix = (listed and _as_list(error.key, data[error.key])) or "see kit nightly --help for an example"
         raise UsageError(f"{where}: {error.key} must be {error.wanted}", fix) from None
 
 
 def _as_list(key: str, value: Any) -> str:
-    """Return how to write as a list what was written as a string; '' for anything else. No URL is quoted: it is a
-    secret."""
-    if not isinstance(value, str) or _KEYS.get(key) != tuple[str, ...]:
+    """Return how to write as a list what was written as a string; '' for anything else."""
+    if not isinstance(value, str):
         return ""
     try:
         words = shlex.split(value) if key == "command" else [word.strip() for word in value.split(",")]

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from kit.cli.options import check_the_store, say_store, the_store
+from kit.cli.named_store import say_store
+from kit.cli.options import check_the_store, the_store
 from kit.cli.scenario_kind import ScenarioKind
 from kit.cli.streams import complain
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import NOT_RUN, worst
 from kit.core.quantity import duration, pairs
 from kit.extra.matrix.renderers import MATRIX
-from kit.model.options import read_options
+from kit.model.options import OPTIONS, read_options
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.session import DONE
 from kit.model.settings import SHARED_OPTIONS
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
     from kit.store import Store
 
 #: Options that replace what a suite's file says of each task, and those of the start.
-_OF_REQUESTS = (
-    "arms", "engine", "docker", "margin", "cache", "cpuset", "interleave", "size", "timeout", "guest", "kernel"
-)  # fmt: skip
+_OF_REQUESTS = ("arms", *(name for name, option in OPTIONS.items() if option.in_suite))
 _OF_START = (
     "scenario", "budget", "resume", "quiet", "wait", "wait_idle", "store_url", "dry_run", "cache_from", "params"
 )  # fmt: skip
