@@ -17,13 +17,15 @@ import click
 from kit import __version__
 from kit.cli.lazy import LazyGroup
 from kit.cli.named_store import NamedStore
-from kit.cli.streams import ReaderGoneError, complain, drop_unread, flush_streams, take_streams
+from kit.cli.streams import ReaderGoneError, UnmeasuredError, complain, drop_unread, flush_streams, take_streams
 from kit.core import exit_code
 from kit.core.errors import KitError, UsageError, said_by_system
 from kit.core.private import take_umask
 from kit.extensions import extra_commands, merged
 from kit.host.interrupt import take_interrupts
 
+#: Commands that measure, so that there may be something to keep after Ctrl-C.
+_MEASURING = ("compare", "nightly")
 #: The core's subcommands below their headings of --help: module and line of each.
 _CORE = {
     "Measure": {
@@ -121,8 +123,8 @@ def _run() -> int:
     except KitError as error:
         complain(f"kit: {error}")
         code = error.exit_code
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        complain(f"kit: interrupted; what was measured is kept: kit show last{store.option}")
+    except (click.exceptions.Abort, KeyboardInterrupt) as error:
+        complain(f"kit: interrupted{_what_is_kept(error, store.option)}")
         code = exit_code.INTERRUPTED
     except click.ClickException as error:
         complain(f"kit: {usage_error(error)}")
@@ -131,6 +133,16 @@ def _run() -> int:
         complain(f"kit: {said_by_system(error)}")
         code = KitError.exit_code
     return code if isinstance(code, int) else exit_code.DONE
+
+
+def _what_is_kept(error: BaseException, store_option: str) -> str:
+    """Return what an interrupted command has kept; '' if it measured nothing, or measures nothing at all.
+    ``store_option``: names the store, '' for the default one."""
+    first = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    unmeasured = any(isinstance(each, UnmeasuredError) for each in (error, error.__cause__))  # click wraps it
+    if first not in _MEASURING or unmeasured:
+        return ""
+    return f"; what was measured is kept: kit show last{store_option}"
 
 
 def _interrupted(error: BaseException | None) -> bool:

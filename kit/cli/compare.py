@@ -22,6 +22,7 @@ from kit.cli.options import (
     write,
 )
 from kit.cli.scenario_kind import find_kind
+from kit.cli.streams import UnmeasuredError
 from kit.core.errors import KitError, UsageError
 from kit.core.exit_code import worst
 from kit.core.quantity import duration, pairs, size, word_pairs
@@ -86,7 +87,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         observer.close()
         if observer.latest:
             _report_interrupted(observer.latest, store, given)
-        raise
+        raise _as_measured(observer.latest) from None
     finally:
         observer.close()
     report(session, outputs, given["rank"], given["reference"])
@@ -118,6 +119,11 @@ def _report_interrupted(latest: Session, store: Store, given: Mapping[str, Any])
         _report_so_far(_kept(store, latest), given["rank"], given["reference"])
     elif latest.resume_command:
         click.echo(f"nothing was measured yet; to run it: {latest.resume_command}{named_store().option}")
+
+
+def _as_measured(latest: Session | None) -> KeyboardInterrupt:
+    """Return the interrupt of a session; that of a fleet with a session for each machine is not known here."""
+    return UnmeasuredError() if latest and not latest.samples else KeyboardInterrupt()
 
 
 def _report_so_far(session: Session, rank: str, reference: str) -> None:

@@ -69,7 +69,7 @@ def worker(scheduler_: str, home: str, kind: str, name: str, examine: bool, shar
         os.environ["KIT_HOME"] = home = str(Path(home).absolute())
     working = examine_machine(find_paths(), home, _say) if examine else known_working(find_paths())
     member = describe(name or platform.node(), kind, shared, working)
-    return guarded(lambda died: run_worker(address, ShareRunner(replace(member, died=died), home), _say), _say)
+    return guarded(lambda died: run_worker(address, ShareRunner(replace(member, died=died), home, _say), _say), _say)
 
 
 @click.command(

@@ -81,10 +81,10 @@ def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, st
     check_fleet_options(given)
     use_peers(given["cache_from"])
     job = _job(file, output, wait_idle)
-    _check_versions(job)
+    _check_versions(job, file)
     destinations = open_destinations(job.notify)
     if check:
-        describe(job, "task", not given["fleet"])
+        describe(job, "task", not given["fleet"], f"{file}: ")
         check_output_directory(Path(job.output))
         click.echo(f"store: {check_the_store(store_url or job.store)}; reports: {job.output}")
         if destinations:
@@ -104,7 +104,7 @@ def _job(file: str, output: str, wait_idle: str) -> Job:
     return replace(job, wait_idle=duration(wait_idle, "--wait-idle")) if wait_idle else job
 
 
-def _check_versions(job: Job) -> None:
+def _check_versions(job: Job, file: str) -> None:
     """Check the versions of engines before the first task runs, not before the last. Raises UsageError."""
     from kit.engines.root import check_version
     from kit.model.arm import arms_of, engines_of
@@ -112,24 +112,26 @@ def _check_versions(job: Job) -> None:
     for number, task in enumerate(job.tasks, 1):
         request = task.request
         for engine in (request.engine, *engines_of(arms_of(request.arms, request.engine))):
-            check_version(engine, f"task {number}: ")
+            check_version(engine, f"{file}: task {number}: ")
 
 
-def describe(job: Job, noun: str, here: bool = True) -> None:
-    """Describe the tasks of a night or suite, after the check of each. ``here``: they would run on this machine. Raises
-    UsageError."""
-    from kit.session.plan.check import check_request
+def describe(job: Job, noun: str, here: bool = True, where: str = "") -> None:
+    """Describe the tasks of a night or suite, after the check of each. ``here``: they would run on this machine.
+    ``where``: how an error begins, with the file. Raises UsageError."""
+    from kit.session.plan.check import check_request, limits_note
 
     for number, task in enumerate(job.tasks, 1):
         try:
             plan = check_request(task.request, task.thresholds, here=here).plan
         except UsageError as error:
-            raise UsageError(f"{noun} {number}: {error.message}", error.hint) from None
+            raise UsageError(f"{where}{noun} {number}: {error.message}", error.hint) from None
         click.echo(f"{noun} {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
         if task.request.own_command not in ("", task.name):
             click.echo(f"  {task.request.own_command}")
         for item in task.thresholds:
             click.echo(f"  {item}")
+        if note := limits_note(task.thresholds, plan):
+            click.echo(f"  {note}")
 
 
 def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: str, given: Mapping[str, Any]) -> Night:

@@ -20,6 +20,10 @@ class ReaderGoneError(Exception):
     other code would take it for a failure of a file or a server."""
 
 
+class UnmeasuredError(KeyboardInterrupt):
+    """Ctrl-C before the first run of a session had ended: nothing is kept."""
+
+
 class _Stream(io.TextIOWrapper):
     def write(self, text: str) -> int:
         with _noticed():

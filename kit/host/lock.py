@@ -23,6 +23,8 @@ from kit.host.interrupt import interruptible
 
 #: A note for others to read: an abstract socket (unix(7)) is visible to all and ends with its process.
 _HELD = "kit holds the machine"
+#: How the report begins that another session holds the machine.
+WAITING = "waiting for "
 _NAME = r"[\w.+-]+(?: [\w.+-]+)*"
 
 
@@ -39,7 +41,7 @@ def machine_lock(
                     f"{holder} is running; concurrent sessions would disturb each other", "wait with --wait, or stop it"
                 )
             if on_wait:
-                on_wait(f"waiting for {holder}")
+                on_wait(f"{WAITING}{holder}")
             with interruptible():
                 fcntl.flock(machine, fcntl.LOCK_EX)
         with _note(f"{_HELD}/{os.getpid()}/{time.strftime('%H:%M:%S')}/{name[:40]}"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict, TypeVar
 
@@ -135,8 +137,20 @@ def _read(kind: type[T], data: Any, where: str) -> T:
     except WrongTypeError as error:
         if not error.key:
             raise UsageError(f"{where}: not a table", "use for example [[tasks]]") from None
-        fix = "see kit nightly --help for an example"
+        listed = kind is _TaskTable and error.wanted == "a list of strings"  # a URL of [notify] is a secret
+        fix = (listed and _as_list(error.key, data[error.key])) or "see kit nightly --help for an example"
         raise UsageError(f"{where}: {error.key} must be {error.wanted}", fix) from None
+
+
+def _as_list(key: str, value: Any) -> str:
+    """Return how to write as a list what was written as a string; '' for anything else."""
+    if not isinstance(value, str):
+        return ""
+    try:
+        words = shlex.split(value) if key == "command" else [word.strip() for word in value.split(",")]
+    except ValueError:  # an open quote
+        words = ["sh", "-c", value]
+    return f"write {key} = {json.dumps(words, ensure_ascii=False)}"
 
 
 def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:

@@ -18,7 +18,7 @@ from kit.model.event import EventSink
 from kit.model.plan import DEFAULT_BUDGET
 from kit.model.session import DONE, Request, Session
 from kit.nightly.job import Job
-from kit.session.plan.check import check_request
+from kit.session.plan.check import check_request, limits_note
 from kit.session.prepared import StartOptions
 from kit.session.prune import plan_pruning, prune
 from kit.session.start import launch
@@ -60,7 +60,9 @@ def _run(
             return Part(task, error="the job's budget was spent before this task")
         request = within(request, left)
     try:
-        check_request(request, task.thresholds, here=here)
+        plan = check_request(request, task.thresholds, here=here).plan
+        if note := limits_note(task.thresholds, plan):
+            observer.tell(note)
         session = measure(request)
         part = assess(task, session, store, job.rule(task))
     except KitError as error:

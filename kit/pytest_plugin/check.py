@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.analysis.session.threshold import Threshold
+from kit.analysis.session.threshold import Threshold, rounds_note
 from kit.analysis.stats.estimate import LESS, MORE
 from kit.model.plan import DEFAULT_MARGIN
 
@@ -66,6 +66,7 @@ def _more(item: Comparison, threshold: Threshold) -> str:
     """Return about how many rounds would decide, if the penalty stays as measured; '' where that is unknown."""
     need = item.rounds_to_tell(threshold.limit)
     if not need or not item.n < need[1] < 1000:
-        return ""
+        note = rounds_note(item.n)
+        return f"\n  {note}" if note else ""
     few, typical, many = need
     return f"\n  about {typical} rounds (80 % range {max(few, item.n + 1)} to {many}) would decide, if the ratio stays"

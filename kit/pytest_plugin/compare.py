@@ -54,7 +54,7 @@ def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
     def compare(command: Sequence[str] = (), **keywords: Any) -> Result:
         from kit.analysis.session.analyse import analyse
         from kit.analysis.session.threshold import parse_threshold
-        from kit.session.plan.check import check_request
+        from kit.session.plan.check import check_request, limits_note
 
         __tracebackhide__ = True
         try:
@@ -64,8 +64,8 @@ def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
                 for marker in request.node.iter_markers("kit_threshold")
             ]
             limits = [threshold for threshold, _ in thresholds]
-            check_request(made, limits, here=not request.config.getoption("kit_fleet"))
-            session = request.config.stash[RUNNER].run(made)
+            plan = check_request(made, limits, here=not request.config.getoption("kit_fleet")).plan
+            session = request.config.stash[RUNNER].run(made, limits_note(limits, plan))
         except KitError as error:
             raise _not_measured(request, in_words_of_pytest(error)) from None
         except pytest.UsageError as error:

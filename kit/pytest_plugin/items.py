@@ -28,18 +28,20 @@ class ArmFailedError(Exception):
 class ScenarioFile(pytest.File):
     """One scenario file; its tests are the arms, including added baselines."""
 
-    thresholds: Sequence[Threshold] = ()  # known once it is collected
+    thresholds: Sequence[Threshold] = ()  # known once it is collected, as is the next
+    note = ""  # the warning of too few rounds for them
 
     def collect(self) -> Iterator[pytest.Item]:
-        from kit.session.plan.check import check_request
+        from kit.session.plan.check import check_request, limits_note
 
         try:
             self.thresholds = self._thresholds()
             here = not self.config.getoption("kit_fleet")
-            arms = check_request(self.request(()), self.thresholds, here=here).plan.arms
+            plan = check_request(self.request(()), self.thresholds, here=here).plan
         except KitError as error:
             raise self.CollectError(in_words_of_pytest(error)) from None
-        for arm in arms:
+        self.note = limits_note(self.thresholds, plan)
+        for arm in plan.arms:
             item: pytest.Item = ScenarioItem.from_parent(self, name=str(arm))
             yield item
 
@@ -80,7 +82,7 @@ class ScenarioItem(pytest.Item):
         path = self.parent.path
         if path not in runner.by_scenario:
             chosen = [item.name for item in self.session.items if isinstance(item, ScenarioItem) and item.path == path]
-            runner.by_scenario[path] = runner.run(self.parent.request(tuple(chosen)))
+            runner.by_scenario[path] = runner.run(self.parent.request(tuple(chosen)), self.parent.note)
         session = runner.by_scenario[path]
         mine = [sample for sample in session.samples if sample.arm == self.name]
         self.seconds = sum(

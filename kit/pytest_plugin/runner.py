@@ -31,15 +31,17 @@ class SessionRunner:
     by_scenario: dict[Path, Session] = field(default_factory=dict)
     _store: Store | None = None
 
-    def run(self, request: Request) -> Session:
+    def run(self, request: Request, note: str = "") -> Session:
         """Run a request, after the session that holds the machine; return its own with safe texts: pytest prints them.
-        Raises KitError, pytest.UsageError."""
+        ``note``: a warning about the request, shown first. Raises KitError, pytest.UsageError."""
         from kit.core.paths import find_paths
         from kit.report.format.sanitize import shown
         from kit.session.prepared import StartOptions
         from kit.session.start import launch
 
         refuse_xdist(self.config, FIXTURE)
+        if note:
+            _observer(self.config).tell(note)
         if self.config.getoption("kit_fleet"):
             session = self._on_fleet(request)
         else:

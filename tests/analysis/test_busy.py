@@ -61,7 +61,7 @@ def test_a_quiet_machine_has_no_line_though_arms_have_outside_cpu_of_their_own()
 
 def test_rounds_that_began_on_a_busy_machine_have_what_it_used_before() -> None:
     made = session({1: None, 2: 0.5, 3: None})
-    lacking = NO_OUTSIDE_CPU.fact("before 2 of 4 rounds: this machine is busy without the build, 1.99 CPU s per s")
+    lacking = NO_OUTSIDE_CPU.fact("other programs use 1.99 of 2 CPUs")
     noted = (BUSY_BEFORE.fact("1.99 of 2 CPUs", "1"), BUSY_BEFORE.fact("1.79 of 2 CPUs", "3"))
     now = replace(made, facts=stored((*FACTS, lacking, *noted)))
     assert said(now) == [
@@ -69,6 +69,9 @@ def test_rounds_that_began_on_a_busy_machine_have_what_it_used_before() -> None:
     ]
     older = replace(made, facts=stored((*FACTS, lacking)))
     assert said(older)[1] == f"Outside CPU is unknown in rounds 1 and 3: {lacking.text}."
+    assert "left out" not in render("full", older)  # said once
+    noted_later = render("full", now)
+    assert f"note: outside CPU is left out in rounds 1 and 3: {lacking.text}" in noted_later
     assert busy_rounds(older)[1] == BusyRounds("", (1, 3), None, 2, True)
 
 

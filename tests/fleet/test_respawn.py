@@ -13,7 +13,8 @@ import pytest
 from kit.core.codec import encode_json
 from kit.fleet.service.share_runner import ShareRunner
 from kit.fleet.share import Share
-from kit.session.wire.messages import Failed, decode_line
+from kit.model.event import Told
+from kit.session.wire.messages import Failed, decode_line, encode_message
 from tests.fleet.machines import FIRST, ONE
 
 WORK = """
@@ -52,6 +53,21 @@ def test_what_ends_by_itself_ends_its_guard() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "")
+
+
+def test_a_worker_reports_what_it_runs_and_for_what_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = encode_message(Told("waiting for session 20260101-000000-cccc (process 7, since 10:00:00)")).decode()
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nread assignment\ncat <<'EOF'\n{held.rstrip()}\nEOF\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    reports: list[str] = []
+    ShareRunner(ONE, str(tmp_path), reports.append).carry("key", encode_json(Share(FIRST)), lambda event: None)
+    assert reports == [
+        "runs true 20260101-000000-aaaa",
+        "true 20260101-000000-aaaa is waiting for session 20260101-000000-cccc (process 7, since 10:00:00)",
+        "waits for the next session",
+    ]
 
 
 def test_a_share_that_dies_of_a_signal_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

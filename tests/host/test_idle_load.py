@@ -30,8 +30,9 @@ def test_rate_and_error_of_a_window() -> None:
 def test_a_rate_that_is_no_measure_leaves_the_figure_out() -> None:
     assert _less_idle(INTERVAL, IdleRate(0.02)) == pytest.approx(2.8)
     busy, jumpy = IdleRate.of([1.9986] * 5), IdleRate.of([0.0, 0.0, 0.0, 0.0, 0.4])
-    assert busy.reason == "this machine is busy without the build, 2.00 CPU s per s"
-    assert jumpy.reason == "the CPU use of other programs is not steady, 0.08 ± 0.08 CPU s per s"
+    cpus = os.cpu_count()
+    assert busy.reason == f"other programs use 2.00 of {cpus} CPUs"
+    assert jumpy.reason == f"the CPU use of other programs is not steady, 0.08 ± 0.08 of {cpus} CPUs"
     assert _less_idle(INTERVAL, busy) is None and _less_idle(INTERVAL, jumpy) is None
 
 
@@ -52,7 +53,7 @@ def test_a_machine_that_is_busy_and_stays_so_is_not_waited_for(monkeypatch: pyte
     told: list[str] = []
     shares(monkeypatch, 1.0, 0.8, 0.95)  # a window more would be one too many here
     assert IdleWatch(told.append).first().rate == pytest.approx(0.95)
-    assert len(told) == 1 and told[0].startswith("this machine is busy without the build, 0.95 CPU s per s")
+    assert len(told) == 1 and told[0].startswith("other programs use 0.95 of ")
     shares(monkeypatch, 1.0, 0.95, 0.85, 0.7, 0.3, 0.02, 0.02)  # it calms down
     assert IdleWatch(told.append).first().rate == pytest.approx(0.02)
     assert len(told) == 1
@@ -70,14 +71,13 @@ def test_before_a_round_what_the_last_run_left_behind_is_waited_for(monkeypatch:
 
 def test_a_machine_that_stays_busy_is_reported_once_and_not_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     shares(monkeypatch, 0.01, 0.01, 0.4, 0.4, 0.4, 0.4, 0.5)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     told: list[str] = []
     watch = IdleWatch(told.append)
     watch.first()
     assert watch.again(100.0).reason and watch.again(100.0).reason
-    assert told == ["this machine is busy without the build, 0.40 CPU s per s: outside CPU is left out meanwhile"]
-    assert stored(watch.facts())["no outside CPU"] == (
-        "before 2 of 3 rounds: this machine is busy without the build, 0.40 CPU s per s"
-    )
+    assert told == ["other programs use 0.40 of 2 CPUs: outside CPU is left out meanwhile"]
+    assert stored(watch.facts())["no outside CPU"] == "other programs use 0.40 of 2 CPUs"
 
 
 def test_rounds_that_begin_on_a_busy_machine_are_noted_with_their_rate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,5 +115,5 @@ def test_a_session_says_why_it_has_no_outside_cpu(tmp_path: Path, monkeypatch: p
     session, store = execute(
         tmp_path, engine, make_plan(parse_arms("bare"), SessionOptions(rounds=2, seed=3, cache="cold")), scenario("one")
     )
-    assert store.get("x").facts["no outside CPU"].startswith("before 2 of 2 rounds: this machine is busy")
+    assert store.get("x").facts["no outside CPU"].startswith("other programs use 1.50 of ")
     assert [phase.outside for sample in session.samples for phase in sample.phases] == [None, None]

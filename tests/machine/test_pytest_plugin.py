@@ -184,6 +184,15 @@ def test_markers_and_thresholds(pytester: pytest.Pytester, tiny: Path) -> None:
 
 @pytest.mark.machine
 @pytest.mark.unmeasured
+def test_too_few_rounds_for_a_limit_are_told_before_the_session(pytester: pytest.Pytester, tiny: Path) -> None:
+    limit = '@pytest.mark.kit_threshold("union:overlay < 40000 %")\ndef test_kept'
+    pytester.makepyfile(MARKED.format(slower=SLOWER, image=str(tiny)).replace("def test_kept", limit, 1))
+    printed = pytester.runpytest_subprocess("-k", "kept", "--kit-rounds=2", "--kit-no-rerun").stdout.str()
+    assert re.search(r"(?s)\n2 rounds seldom decide.*: use 5 rounds or more\n.*\nsession ", printed), printed
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_last_failed_keyword_and_first_failure(pytester: pytest.Pytester, tiny: Path) -> None:
     pytester.makepyfile(MARKED.format(slower=SLOWER, image=str(tiny)))
     rounds = ("--kit-rounds=3", "--kit-no-rerun")

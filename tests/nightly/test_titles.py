@@ -66,6 +66,15 @@ def test_a_check_names_the_title_and_the_command(tmp_path: Path) -> None:
     assert said.startswith("task 1: project: bare, layer:overlay2; at least") and "\n  make -j2\n" in said
 
 
+@pytest.mark.parametrize(("rounds", "begins"), [("1", "1 round has no"), ("2", "2 rounds seldom"), ("3", "")])
+def test_a_check_warns_of_rounds_that_are_too_few_for_a_limit(rounds: str, begins: str, tmp_path: Path) -> None:
+    limit = f'rounds = {rounds}\nthresholds = ["layer:overlay2 < 10 %"]\n'
+    (tmp_path / "night.toml").write_text(FILE + limit)
+    lines = kit("nightly", str(tmp_path / "night.toml"), "--check").stdout.splitlines()
+    warned = [line for line in lines if line.endswith("fail: use 5 rounds or more")]
+    assert len(warned) == bool(begins) and all(line.startswith(f"  {begins}") for line in warned)
+
+
 def test_a_task_without_a_title_has_that_of_its_sessions() -> None:
     long = Task(Request(command=("make", *(f"target-{number}" for number in range(9)))))
     assert long.name.endswith(" …") and len(long.name) <= 40

@@ -8,7 +8,7 @@ import pytest
 
 from kit.analysis.runs.paired import COPIES
 from kit.analysis.session.analyse import analyse
-from kit.analysis.session.threshold import parse_threshold
+from kit.analysis.session.threshold import parse_threshold, rounds_note
 from kit.pytest_plugin.check import PenaltyError, check
 from tests.nights import night
 
@@ -29,6 +29,15 @@ def test_undecided_warns_or_fails_and_says_how_many_rounds_would_tell() -> None:
         check(LIMIT, comparisons, undecided="fail")
     with pytest.warns(pytest.PytestWarning, match="one run has no interval"):
         check(LIMIT, analyse(night(3, 0.1, rounds=1)).comparisons)
+
+
+@pytest.mark.parametrize(("rounds", "begins"), [(1, "1 round has no interval"), (2, "2 rounds seldom decide")])
+def test_an_undecided_limit_names_the_cure_of_too_few_rounds(rounds: int, begins: str) -> None:
+    (whole,) = LIMIT.find(analyse(night(3, 0.1, rounds=rounds)).comparisons)
+    at_the_limit = replace(whole, ratio=1.1)  # no number of rounds decides
+    with pytest.warns(pytest.PytestWarning, match=f"(?s){begins}.*: use 5 rounds or more$"):
+        check(LIMIT, [at_the_limit])
+    assert rounds_note(3) == ""
 
 
 def test_rounds_that_have_run_are_not_said_to_decide() -> None:

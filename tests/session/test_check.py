@@ -195,11 +195,11 @@ def test_what_is_wrong_is_said_before_the_wait_for_the_machine(
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        ('source = "missing"', "task 1: source 'missing'"),
-        ('image = "nosuch"', "task 1: unknown image 'nosuch'"),
+        ('source = "missing"', "night.toml: task 1: source 'missing'"),
+        ('image = "nosuch"', "night.toml: task 1: unknown image 'nosuch'"),
         (
             'thresholds = ["layer:overlay2 build < 10 %"]',
-            "task 1: threshold 'layer:overlay2 build < 10 %': make has no",
+            "night.toml: task 1: threshold 'layer:overlay2 build < 10 %': make has no",
         ),
     ],
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kit.analysis.history.changepoint import CONFIRM, Change
 from kit.analysis.history.history import DifferingVersion, Series
 from kit.analysis.runs.compare import Comparison
-from kit.analysis.session.threshold import Threshold
+from kit.analysis.session.threshold import Threshold, rounds_note
 from kit.analysis.stats.estimate import LESS, MORE
 
 GOOD, UNDECIDED, SUSPECT, OVER, REGRESSION, MISSING = (
@@ -68,7 +68,8 @@ def _judge(
     if within == LESS:
         return GOOD, "the whole interval is below the limit"
     if within != MORE:
-        return UNDECIDED, "the limit lies within the interval" if item.low is not None else "one run has no interval"
+        why = "the limit lies within the interval" if item.low is not None else "one run has no interval"
+        return UNDECIDED, rounds_note(item.n) or why
     rise = _find_rise(threshold, series, changes, rule)
     if rise and _over_among(threshold, item, rule):
         return REGRESSION, rise

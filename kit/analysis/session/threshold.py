@@ -20,6 +20,8 @@ _FORM = re.compile(r"(?P<words>\S+(?:\s+\S+){0,2}?)\s*<\s*(?P<limit>[+-]?[0-9]{1
 _EXAMPLE = (
     "use for example 'layer:overlay2 < 10 %', 'layer:overlay2 build < 10 %', 'layer:overlay2 build cpu_total < 5 %'"
 )
+#: Rounds from which on an interval is narrow enough for a limit.
+_ENOUGH = 5
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,16 @@ class Threshold:
     def judge(self, item: Comparison) -> Verdict:
         """Return on which side of the limit the individual interval lies."""
         return item.estimate.beside(self.limit) if item.estimate else NO_INTERVAL
+
+
+def rounds_note(rounds: int) -> str:
+    """Return why a limit hardly fails with so few rounds, and the fix; '' if there are enough."""
+    if rounds > 2:
+        return ""
+    fix = f"use {_ENOUGH} rounds or more"
+    if rounds == 1:
+        return f"1 round has no interval, so no limit can fail: {fix}"
+    return f"2 rounds seldom decide a limit, and an undecided one does not fail: {fix}"
 
 
 def parse_threshold(text: str, engine: str = DEFAULT_ENGINE) -> Threshold:

@@ -16,15 +16,19 @@ from kit.engines.installed import installed_docker
 from kit.fleet.service.capabilities import Working
 from kit.fleet.share import Assignment, Share
 from kit.host.command import Process, died, python_module, python_path, talking
+from kit.host.lock import WAITING
 from kit.host.machine import read_host
 from kit.host.remote_cache import peers_environment
-from kit.model.event import Event
+from kit.model.event import Event, Told
 from kit.model.fact import stored
 from kit.model.machine import Member
 from kit.model.machine_class import class_of
 from kit.probe import probe_digest
 from kit.session.setup.facts import machine_facts
 from kit.session.wire.messages import Done, Failed, Last, decode_line, encode_message
+
+#: What an idle worker reports.
+NEXT = "waits for the next session"
 
 
 def describe(name: str, kind: str, together: bool, working: Working | None) -> Member:
@@ -58,12 +62,14 @@ class ShareRunner:
 
     member: Member
     home: str = ""
+    tell: Callable[[str], None] = lambda text: None  # reports to whoever watches this worker
     _running: dict[str, Process] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def carry(self, key: str, text: str, say: Callable[[Event], None]) -> str:
         """Run a share, as JSON, to its end; return its last message as a line. ``say`` gets each event."""
         assignment = Assignment(decode_json(Share, text), self.home, self.member.together)
+        self.tell(f"runs {assignment.share.name}")
         path = {**python_path(), **peers_environment(), **_home_of(self.home)}
         last: Last = Failed.by(RunError("its process ended without a message", "see the worker's log"))
         with talking(python_module("kit.fleet.service.agent"), "a share", path) as process:
@@ -78,10 +84,13 @@ class ShareRunner:
                     if isinstance(message, Done | Failed):
                         last = message
                     elif isinstance(message, Event):
+                        if isinstance(message, Told) and message.text.startswith(WAITING):
+                            self.tell(f"{assignment.share.name} is {message.text}")
                         say(message)
             finally:
                 with self._lock:
                     del self._running[key]
+                self.tell(NEXT)
         if isinstance(last, Failed) and process.returncode < 0:
             how = f"{died(process)} ({strsignal(-process.returncode)})"
             last = Failed.by(RunError(f"its process was {how}", "see the worker's log"))

@@ -12,7 +12,7 @@ from kit.core.errors import MachineError, causes_of
 from kit.fleet.address import Address
 from kit.fleet.handshake import AbsentError, greet
 from kit.fleet.service.event_loop import serve
-from kit.fleet.service.share_runner import ShareRunner
+from kit.fleet.service.share_runner import NEXT, ShareRunner
 from kit.fleet.settings import PAGES, SILENCE, prepare
 from kit.model.event import Event, PhaseStarted, RunsAdded, RunsPlanned, SampleTaken
 from kit.model.machine import Progress
@@ -143,7 +143,7 @@ def run_worker(address: Address, runner: ShareRunner, tell: Callable[[str], None
 
     def ready(worker: object) -> None:
         wait.known = True
-        wait.say(f"{runner.member.name} works for {address.url}")
+        wait.say(f"{runner.member.name} works for {address.url}: {NEXT}")
 
     while True:
         try:

@@ -49,10 +49,11 @@ class IdleRate:
     @property
     def reason(self) -> str:
         """Return why the rate cannot give the outside CPU, or ''."""
+        cpus = os.cpu_count()
         if self.rate > HIGH:
-            return f"this machine is busy without the build, {self.rate:.2f} CPU s per s"
+            return f"other programs use {self.rate:.2f} of {cpus} CPUs"
         if self.error > UNSTABLE:
-            return f"the CPU use of other programs is not steady, {self.rate:.2f} ± {self.error:.2f} CPU s per s"
+            return f"the CPU use of other programs is not steady, {self.rate:.2f} ± {self.error:.2f} of {cpus} CPUs"
         return ""
 
 
@@ -117,7 +118,7 @@ class IdleWatch:
         found = [IDLE.fact(f"{fmean(values):.4f} s per s{spread}")]
         without = [item.reason for item in self.rates if item.reason]
         if without:
-            found.append(NO_OUTSIDE_CPU.fact(f"before {len(without)} of {len(values)} rounds: {without[0]}"))
+            found.append(NO_OUTSIDE_CPU.fact(without[0]))  # the samples say in which rounds
         cpus = os.cpu_count()
         found += [BUSY_BEFORE.fact(f"{rate:.2f} of {cpus} CPUs", str(number)) for number, rate in self.busy.items()]
         return found

@@ -26,7 +26,7 @@ from kit.model.fact import (
     read_facts,
 )
 from kit.model.plan import DECIDE_FROM
-from kit.model.sample import INTERLEAVED, SEQUENTIAL
+from kit.model.sample import INTERLEAVED, SEQUENTIAL, total
 from kit.model.session import Session
 from kit.report.format import units
 from kit.report.format.interval import difference_interval, percent_interval, times_interval
@@ -109,6 +109,15 @@ def busy_notes(session: Session, analysis: Analysis) -> Iterator[str]:
                 yield f"Outside CPU is unknown in {_rounds(item.rounds)}{f' of {where}' if name else ''}: {why}."
     if len(machines) > _NAMED:
         yield f"{len(machines) - _NAMED} more machines were busy."
+
+
+def _without_outside(session: Session, analysis: Analysis, why: str) -> Iterator[str]:
+    """Return in which rounds outside CPU is left out, and why; nothing if ``busy_notes`` has said so, or if the machine
+    was busy before a warm-up alone."""
+    runs = [sample for sample in session.samples if sample.counts and sample.status == "ok"]
+    rounds = sorted({sample.round for sample in runs if total(sample.phases).outside is None})
+    if rounds and all(item.used for item in analysis.busy):
+        yield f"outside CPU is left out in {_rounds(rounds)}: {why}"
 
 
 def strain_notes(session: Session) -> Iterator[str]:
@@ -256,7 +265,7 @@ def _conduct(session: Session, analysis: Analysis) -> Iterator[str]:
     """Return notes on figures that are adjusted, left out, or depend on a few runs."""
     for fact in read_facts(session.facts):
         if fact.kind is NO_OUTSIDE_CPU:
-            yield f"outside CPU is left out {fact.text}"
+            yield from _without_outside(session, analysis, fact.text)
         elif fact.kind is NO_RERUN:
             yield f"disturbed runs of {fact.of} are flagged and not rerun: {fact.text}"
     whole = [item for item in whole_real(analysis.comparisons) if not item.control]

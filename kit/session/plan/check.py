@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from kit.analysis.session.threshold import Threshold
+from kit.analysis.session.threshold import Threshold, rounds_note
 from kit.core.errors import UsageError
 from kit.core.paths import find_paths
 from kit.filesystem.device import check_devices
@@ -18,6 +18,7 @@ from kit.image.image import check_rootfs
 from kit.image.image_name import check_image_name
 from kit.model.default_driver import Docker
 from kit.model.drivers import SYSTEM
+from kit.model.plan import Plan
 from kit.model.sample import TOTAL
 from kit.model.session import Request
 from kit.session.inputs.repack import PACKED
@@ -76,6 +77,11 @@ def check_thresholds(thresholds: Iterable[Threshold], prepared: Prepared, arms_k
                 f"threshold '{threshold}': {what} has no phase '{threshold.phase}'",
                 f"leave the phase out, or use one of: {', '.join(phases)}",
             )
+
+
+def limits_note(thresholds: Collection[Threshold], plan: Plan) -> str:
+    """Return the warning that the plan has too few rounds for its limits; '' if it has enough, or no limits."""
+    return rounds_note(plan.rounds) if thresholds and not plan.open_ended else ""
 
 
 def _check_tree(request: Request) -> None:
