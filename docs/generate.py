@@ -29,7 +29,7 @@ SHOWN = {
     "docs/explanation/published.md": "docs/results.kit.json.gz",
 }
 #: The pages that say on which machines the kit has run, and what of them is generated.
-MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "docs/reference/machine.md": re.compile(
+MACHINES = {"README.md": re.compile(r"^It has run .*$", re.M), "benchmarks/users_machine/MACHINES.md": re.compile(
     r"(?<=^<!-- machines -->\n).*?(?=^<!-- end -->)", re.M | re.S)}  # fmt: skip
 #: Which releases the tests have passed with, and the page that says so.
 RELEASES, RELEASED = "tests/releases/RELEASES.md", re.compile(

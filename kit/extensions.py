@@ -33,8 +33,12 @@ class Extra(NamedTuple):
     scenarios: Mapping[str, str] = {}
     #: By subject: a sequence of kit.report.renderer.Renderer.
     renderers: Mapping[str, str] = {}
-    #: A sequence of kit.web.store_page.StorePage.
+    #: A sequence of kit.report.page.store_page.StorePage.
     pages: str = ""
+    #: By name of the engine: its class.
+    engines: Mapping[str, str] = {}
+    #: Readers of other programs' outputs, as kit.parsers.tried takes them.
+    readers: str = ""
     #: By name: the kit.cli.document.Document of kit schema.
     documents: Mapping[str, str] = {}
 
@@ -49,6 +53,26 @@ class Extra(NamedTuple):
 #: An extra may import those above its own row.
 EXTRAS = (
     Extra(
+        "exchange",
+        commands=(
+            ExtraCommand("export", "Many machines", "sync", "export_command:export",
+                         "Write sessions to a file for another store."),
+            ExtraCommand("import", "Many machines", "export", "import_command:import_",
+                         "Import exported sessions or timed runs."),
+        ),
+        renderers={"sessions": "renderers:RENDERERS"},
+        readers="runs:MAKERS",
+    ),
+    Extra(
+        "builds",
+        engines={
+            "docker-build": "engine:BuildEngine",
+            "podman-build": "engine:PodmanBuildEngine",
+            "buildah-build": "engine:BuildahEngine",
+            "buildkit-build": "buildkit:BuildkitEngine",
+        },
+    ),
+    Extra(
         "matrix",
         commands=(
             ExtraCommand("matrix", "Look at results", "history", "command:matrix",
@@ -58,6 +82,14 @@ EXTRAS = (
         renderers={"matrix": "renderers:RENDERERS"},
         pages="page:PAGES",
         documents={"matrix": "documents:MATRIX"},
+    ),
+    Extra(
+        "web",
+        commands=(
+            ExtraCommand("serve", "Look at results", "report", "serve_command:serve",
+                         "Show the store in a browser on this machine."),
+            ExtraCommand("site", "Look at results", "serve", "site_command:site", "Write the store as static pages."),
+        ),
     ),
 )  # fmt: skip
 

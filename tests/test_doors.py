@@ -36,7 +36,7 @@ _SHIPPED = [
 #: Modules that open files in directories of the kit's own, which find_paths has checked and nobody else enters, or in
 #: the session's. They may not open what a user names, nor what lies in a directory of another user's.
 _OWN = [
-    "engines/builds/building.py", "engines/builds/buildkitd.py", "engines/builds/probe.py", "engines/container.py",
+    "extra/builds/building.py", "extra/builds/buildkitd.py", "extra/builds/probe.py", "engines/container.py",
     "engines/containerd_daemon.py", "engines/containerd_program.py", "engines/daemon_configuration.py",
     "engines/dockerd.py", "engines/oci_runtime.py", "engines/plain_runtime.py",
     "engines/podman.py", "engines/registry.py", "engines/root.py", "engines/supervisor.py",

@@ -37,7 +37,7 @@ def test_what_a_row_names_exists() -> None:
     for extra in EXTRAS:
         makers = [
             *(command.maker for command in extra.commands), *extra.scenarios.values(), *extra.renderers.values(),
-            *filter(None, [extra.pages]), *extra.documents.values(),
+            *filter(None, [extra.pages, extra.readers]), *extra.documents.values(), *extra.engines.values(),
         ]  # fmt: skip
         assert makers and all(extra.load(maker) is not None for maker in makers), extra.name
 

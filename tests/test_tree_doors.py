@@ -11,14 +11,14 @@ from tests.sources import Tree, parsed
 
 ROOT = Path(kit.__file__).parent
 #: Packages that work in trees of others: of workloads, images, sources.
-_IN_TREES = ("engines", "guest", "image", "session")
+_IN_TREES = ("engines", "extra/builds", "guest", "image", "session")
 #: Modules that write by path, how often, and why no other user or workload could have put a symlink there.
 _OWN_PLACES = {
     "engines/account.py": (2, "the session's run directory"),
-    "engines/builds/building.py": (3, "the base's context; this one's, before the sources are in it"),
-    "engines/builds/buildkitd.py": (1, "the daemon's directory"),
-    "engines/builds/dockerfile.py": (1, "runs in the build"),
-    "engines/builds/probe.py": (2, "a pipe; the directory of Dockerfiles"),
+    "extra/builds/building.py": (3, "the base's context; this one's, before the sources are in it"),
+    "extra/builds/buildkitd.py": (1, "the daemon's directory"),
+    "extra/builds/dockerfile.py": (1, "runs in the build"),
+    "extra/builds/probe.py": (2, "a pipe; the directory of Dockerfiles"),
     "engines/container.py": (1, "/dev/null"),
     "engines/containerd_daemon.py": (1, "the daemon's directory"),
     "engines/containerd_program.py": (1, "the daemon's directory"),
@@ -124,7 +124,7 @@ _DOORS: dict[str, tuple[Callable[[Tree], list[str]], dict[str, str]]] = {
         {
             "session/prune.py": "an age", "host/cache_use.py": "an age",
             "guest/disk.py": "an age", "host/assumptions.py": "an age",
-            "cli/timed_runs.py": "when a file was written, for people",
+            "extra/exchange/timed_runs.py": "when a file was written, for people",
             "host/safe_fs/attributes.py": "the time itself is restored",
             "engines/installed.py": "within one process",
             "image/image.py": "whether a directory is new",

@@ -16,11 +16,11 @@ import time
 from functools import partial
 from pathlib import Path
 
+from kit.extra.web.app import make_app
+from kit.extra.web.site import usable_processes, write_site
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, Request, Session
 from kit.store import Store, open_store
-from kit.web.app import make_app
-from kit.web.site import usable_processes, write_site
 
 ARMS = ("bare", "bind:overlay2", "layer:overlay2", "layer:btrfs")
 PHASES = ("unpack", "configure", "build", "clean")

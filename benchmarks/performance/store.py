@@ -34,13 +34,13 @@ import psycopg
 from sqlalchemy import make_url
 from tabulate import tabulate
 
+from kit.extra.web.app import make_app
 from kit.model.event import SampleTaken, StatusChanged
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, RUNNING, Request, Session
 from kit.store import Outbox, open_store
 from kit.store.outbox.outbox import outbox_directory
 from kit.store.outbox.outbox_flush import deliver
-from kit.web.app import make_app
 
 ARMS = ("bare", "bind:overlay2", "layer:overlay2", "layer:btrfs")
 PHASES = ("build",)

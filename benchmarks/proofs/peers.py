@@ -70,13 +70,13 @@ from kit.engines.backing_root import BackingRoot
 from kit.engines.bare import BareEngine
 from kit.engines.docker import DockerEngine
 from kit.engines.sandbox import Sandbox
+from kit.extra.exchange.runs import read_runs
 from kit.filesystem import BackingOptions, make_backing
 from kit.host.interrupt import interruptible, take_interrupts
 from kit.host.machine import read_host
 from kit.image.layout import INPUTS, TREE
 from kit.model.arm import parse_arm
 from kit.model.session import Request
-from kit.parsers.runs import read_runs
 from kit.report.text.progress import Quiet
 from kit.session.execute.materials import gather, shown, workloads
 from kit.session.execute.session_loop import held_machine

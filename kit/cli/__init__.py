@@ -1,6 +1,6 @@
 """The command ``kit``. Each subcommand is one file, imported on use, so that ``kit --help`` stays fast.
 
-Imports whatever it starts: session, nightly, fleet, report, web, the store, and what those lie on; no extra, which
+Imports whatever it starts: session, nightly, fleet, report, the store, and what those lie on; no extra, which
 kit.extensions names.
 """
 
@@ -36,15 +36,11 @@ _CORE = {
         "history": ("kit.cli.history:history", "Show an arm's penalty over time, and when it changed."),
         "compare-sessions": ("kit.cli.history:compare_sessions", "Compare each penalty of two sessions."),
         "report": ("kit.cli.report:report", "Write an HTML page with plots, or the plots."),
-        "serve": ("kit.cli.serve:serve", "Show the store in a browser on this machine."),
-        "site": ("kit.cli.site:site", "Write the store as static pages."),
     },
     "Many machines": {
         "fleet": ("kit.cli.fleet:fleet", "Measure on many machines: scheduler, workers, status."),
         "store": ("kit.cli.store:store", "Set up a shared store; grant access."),
         "sync": ("kit.cli.sync:sync", "Deliver results measured while the store was away."),
-        "export": ("kit.cli.export:export", "Write sessions to a file for another store."),
-        "import": ("kit.cli.importer:import_", "Import exported sessions or timed runs."),
     },
     "Set up": {
         "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),

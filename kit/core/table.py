@@ -69,6 +69,15 @@ def read_table(kind: type[T], data: Any, **given: Any) -> T:
     return made
 
 
+def described_keys(kind: Any) -> dict[str, str]:
+    """Return what each key of the type is: the text beside the key's type, ``Annotated[str, "text"]``, or ''."""
+    types = get_type_hints(kind, include_extras=True)
+    return {
+        key: next((text for text in getattr(hint, "__metadata__", ()) if isinstance(text, str)), "")
+        for key, hint in types.items()
+    }
+
+
 @cache
 def _keys(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
     """Return keys with their types, and the required keys."""

@@ -7,31 +7,33 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable
 
+from kit.core.errors import UsageError
 from kit.engines.backing_root import BackingRoot
 from kit.engines.engine import Blocker, Engine, EngineConfig
 from kit.engines.sandbox import Sandbox
+from kit.extensions import EXTRAS
 from kit.model.arm import BUILD, OCI_RUNTIMES, Arm
 from kit.model.drivers import DRIVERS
 
-#: Each engine and its class, imported on use. Arms without a container belong to ``bare``.
+#: Each engine, extras' too, and its class, imported on use. Arms without a container belong to ``bare``.
 ENGINES = {
     "bare": "kit.engines.bare:BareEngine",
     "docker": "kit.engines.docker:DockerEngine",
     "union": "kit.engines.union:UnionEngine",
     "containerd": "kit.engines.containerd:ContainerdEngine",
     "podman": "kit.engines.podman:PodmanEngine",
-    "docker-build": "kit.engines.builds.engine:BuildEngine",
-    "podman-build": "kit.engines.builds.engine:PodmanBuildEngine",
-    "buildah-build": "kit.engines.builds.engine:BuildahEngine",
-    "buildkit-build": "kit.engines.builds.buildkit:BuildkitEngine",
     "nested": "kit.engines.nested:NestedEngine",
     "system": "kit.engines.system:SystemEngine",
+    **{name: extra.full_name(maker) for extra in EXTRAS for name, maker in extra.engines.items()},
 }
 
 
 def make_engine(name: str, setting: EngineConfig) -> Engine:
-    """Return the engine of an arm. ``docker@26.1`` is that version of Docker, in an engine root."""
+    """Return the engine of an arm. ``docker@26.1`` is that version of Docker, in an engine root. Raises UsageError if
+    it is an extra's that is missing."""
     name, _, version = name.partition("@")
+    if name not in ENGINES:
+        raise UsageError(f"this kit has no engine '{name}'", f"use one of: {', '.join(ENGINES)}")
     maker: Callable[..., Engine] = pkgutil.resolve_name(ENGINES[name])
     if name == "nested":
         return maker(setting, make_engine)  # of its outer and inner engines

@@ -19,29 +19,20 @@ SUM, GREATEST, LEVEL = "sum", "greatest", "level"
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure of a phase.
-
-    ``whole``: SUM, GREATEST or LEVEL, of the run. ``better``: ``less`` or ``more`` of it. ``compared``: arms are
-    compared by it, and thresholds may be of it; the rest is kept in the samples.
-    ``column``: its heading in the table of a phase; '' where it has none. ``whole_group``: what is shown there in its
-    place where processes left the tree. ``as_difference``: compared there by its difference, since it is next to
-    nothing on most baselines. ``noise``: SPEED, OWN or '', where it is as any other. ``title``: what it is in a
-    heading. ``parts``: it is their sum, and no phase holds it; ``otherwise``: or the sum of these, where a part is not
-    measured. ``over``: that sum is divided by this metric, where it is not 0.
-    """
+    """One figure of a phase."""
 
     unit: str = SECONDS
-    whole: str = SUM
-    better: str = "less"
-    compared: bool = False
-    column: str = ""
-    whole_group: str = ""
-    as_difference: bool = False
-    noise: str = ""
-    title: str = ""
-    parts: tuple[str, ...] = ()
-    otherwise: tuple[str, ...] = ()
-    over: str = ""
+    whole: str = SUM  # or GREATEST or LEVEL, of the run
+    better: str = "less"  # or "more" of it
+    compared: bool = False  # arms are compared by it, and thresholds may be of it; the rest is kept in the samples
+    column: str = ""  # its heading in the table of a phase; '' where it has none
+    whole_group: str = ""  # the metric that is shown there in its place where processes left the tree
+    as_difference: bool = False  # compared there by its difference, since it is next to nothing on most baselines
+    noise: str = ""  # SPEED, OWN or '', where it is as any other
+    title: str = ""  # what it is in a heading
+    parts: tuple[str, ...] = ()  # it is their sum, and no phase holds it
+    otherwise: tuple[str, ...] = ()  # or the sum of these, where a part is not measured
+    over: str = ""  # that sum is divided by this metric, where it is not 0
     name: str = ""  # that of its line
 
     @property
@@ -53,8 +44,8 @@ class Metric:
 @dataclass(frozen=True)
 class Figures:
     """The table, and the figures of one phase of one run: a ClassVar is made of others. None is 'not measured'.
-    A new line is a new column of the store: raise SCHEMA_VERSION with it. docs/reference/metrics.md
-    has the source of each.
+    A new line is a new column of the store: raise SCHEMA_VERSION with it. kit.model.metric_source says where each
+    comes from.
 
     ``name`` is the phase's; ``status`` is ``ok`` or ``failed``.
     """

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from kit.core.errors import UsageError
 from kit.core.quantity import split_words
@@ -24,10 +25,10 @@ DOCKER, CTR = ENGINE_INTERFACES = ("docker", "ctr")
 @dataclass(frozen=True)
 class Param:
     name: str
-    default: str
-    type: str = "text"
-    help: str = ""
-    choices: tuple[str, ...] = ()
+    default: Annotated[str, "needed: its value without `--param`"]
+    type: Annotated[str, "`text`, `int` or `words`"] = "text"
+    help: Annotated[str, "one line for `kit scenarios NAME`"] = ""
+    choices: Annotated[tuple[str, ...], "all values that it may have"] = ()
 
     def check(self, value: str) -> str:
         if self.type == "int" and not re.fullmatch(r"[0-9]{1,18}", value):
@@ -65,16 +66,16 @@ class Input:
 
 @dataclass(frozen=True)
 class Command:
-    """One command, run without a shell. ``cwd`` is relative to the build tree. ``report``: how to read the figures
-    that a phase prints, one of kit.parsers.PARSERS; ``reporter``: the command that prints them after the phase,
-    untimed, where the phase itself does not."""
+    """One command, run without a shell."""
 
-    name: str
-    run: tuple[str, ...]
-    cwd: str = "."
-    report: str = ""
+    name: Annotated[str, "needed for a phase"]
+    run: Annotated[tuple[str, ...], "needed: the command, a list of words"]
+    cwd: Annotated[str, "where it runs, below the build tree"] = "."
+    report: Annotated[str, "how to read figures that the phase prints, below"] = ""  # one of kit.parsers.PARSERS
     #: Not in the digest: how a run's output is read does not change the run.
-    reporter: tuple[str, ...] = field(default=(), repr=False)
+    reporter: Annotated[tuple[str, ...], "a command that prints figures or tasks after the phase, untimed"] = field(
+        default=(), repr=False
+    )
 
     @property
     def printer(self) -> Command | None:

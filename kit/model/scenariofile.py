@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta
 
 from kit.core.errors import UsageError
-from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
+from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, described_keys, read_table
 from kit.core.toml import parse_toml
 from kit.model.scenario import BRACES, ENGINE_INTERFACES, Command, Input, Param, Scenario
 from kit.model.sweep import COPIES
@@ -51,37 +51,55 @@ T = TypeVar("T")
 class _Document:
     """The keys of a scenario file. Tables with user-defined names, and arrays, are read one by one."""
 
-    name: str
-    summary: str
-    image: str
-    user: str = "0:0"
-    lower: str = ""
-    engine: tuple[str, ...] = ()
-    registry: str = ""
-    env: dict[str, Any] = field(default_factory=dict)
-    params: dict[str, Any] = field(default_factory=dict)
-    inputs: dict[str, Any] = field(default_factory=dict)
-    prepare: list[Any] = field(default_factory=list)
-    phases: list[Any] = field(default_factory=list)
-    variants: dict[str, Any] = field(default_factory=dict)
+    name: Annotated[str, "needed: lower-case letters, digits, _ and -"]
+    summary: Annotated[str, "needed: one line"]
+    image: Annotated[str, "needed: a recipe, a file or a reference, as for `--image`"]
+    user: Annotated[str, "numbers of user and group, `0:0` by default"] = "0:0"
+    lower: Annotated[str, "directory of the image for `{lower}`: where it lies in `layer`, a copy in other arms"] = ""
+    engine: Annotated[
+        tuple[str, ...],
+        "interfaces that the phases know: `docker` (Docker's API), `ctr` (commands of ctr). `{engine}` is a socket "
+        "with that name; it is empty for arms without an engine",
+    ] = ()
+    registry: Annotated[
+        str,
+        'an input with `into = "directory"`, the storage of a registry; `{registry}` is HOST:PORT of a docker-registry '
+        "that serves it beside each run",
+    ] = ""
+    env: Annotated[dict[str, Any], "table of environment variables"] = field(default_factory=dict)
+    params: Annotated[dict[str, Any], "a table for each parameter: `[params.NAME]`"] = field(default_factory=dict)
+    inputs: Annotated[dict[str, Any], "a table for each input: `[inputs.NAME]`"] = field(default_factory=dict)
+    prepare: Annotated[list[Any], "commands before each run, not timed: `[[prepare]]`"] = field(default_factory=list)
+    phases: Annotated[list[Any], "timed commands: `[[phases]]`"] = field(default_factory=list)
+    variants: Annotated[dict[str, Any], "any keys, which replace these in `SCENARIO:NAME`: `[variants.NAME]`"] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True)
 class _InputTable:
-    source: str | None = None
-    into: str = "tree"
-    strip: Annotated[int, Meta(ge=0, le=MOST)] = 0
-    exclude: tuple[str, ...] = ()
-    fetch: tuple[tuple[str, ...], ...] = ()
+    source: Annotated[
+        str | None,
+        "a directory, a tarball, `deb:PACKAGE#SUITE` (a Debian package with a tarball of sources in /usr/src; without "
+        "a suite that of this machine), `git:URL#BRANCH`, `git:DIRECTORY#BRANCH` or `git:DIRECTORY#COMMIT`",
+    ] = None
+    into: Annotated[
+        str,
+        "`tree`: unpacked into the build tree; `inputs`: a read-only tarball at `{inputs}/NAME.tar.zst`; `directory`: "
+        "an unpacked directory at `{inputs}/NAME`",
+    ] = "tree"
+    strip: Annotated[int, Meta(ge=0, le=MOST), "leading directories to remove"] = 0
+    exclude: Annotated[tuple[str, ...], "patterns to leave out"] = ()
+    fetch: Annotated[tuple[tuple[str, ...], ...], "commands that fetch it once in the image, with a network"] = ()
 
 
-def known_keys() -> dict[str, tuple[str, ...]]:
-    """Return the keys of each table; that of a parameter's name is the table's own."""
+def known_keys() -> dict[str, dict[str, str]]:
+    """Return the keys of each table, and what each is; that of a parameter's name is the table's own."""
     tables: dict[str, Any] = {
         "top": _Document, "params.NAME": Param, "inputs.NAME": _InputTable, "[[phases]], [[prepare]]": Command,
     }  # fmt: skip
     return {
-        where: tuple(item.name for item in fields(kind) if kind is not Param or item.name != "name")
+        where: {key: text for key, text in described_keys(kind).items() if kind is not Param or key != "name"}
         for where, kind in tables.items()
     }
 

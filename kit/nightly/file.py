@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, TypedDict, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar
 
 from kit.analysis.history.changepoint import CONFIRM
 from kit.analysis.history.night import Task
@@ -12,11 +12,12 @@ from kit.analysis.history.regression import LIMIT, RULES
 from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import UsageError
 from kit.core.quantity import duration, table_pairs
-from kit.core.table import UnknownKeyError, WrongTypeError, read_table
+from kit.core.table import UnknownKeyError, WrongTypeError, described_keys, read_table
 from kit.core.toml import parse_toml
 from kit.model.arm import arm_names, arms_of
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.drivers import SESSION_ENGINES, is_session_engine
+from kit.model.option import Option
 from kit.model.options import OPTIONS, read_options
 from kit.model.session import Request
 from kit.model.variant import in_variants
@@ -26,35 +27,46 @@ T = TypeVar("T")
 
 
 class _File(TypedDict, total=False):
-    store: str
-    output: str
-    budget: str
-    wait_idle: str
-    confirm: int
-    keep: str
-    keep_changes: bool
-    notify: dict[str, Any]
-    defaults: dict[str, Any]
-    tasks: list[Any]
+    store: Annotated[str, "URL of the store; `KIT_STORE` and `--store` come first"]
+    output: Annotated[str, "directory of the reports"]
+    budget: Annotated[str, "no task begins later; a task with an open number of rounds ends by then"]
+    wait_idle: Annotated[str, "wait this long at most for a quiet machine before each task"]
+    confirm: Annotated[int, "sessions at a new level that make a change, at least 2"]
+    keep: Annotated[str, "remove this machine's older sessions with the titles of tasks that ran, and their logs"]
+    keep_changes: Annotated[bool, "keep those at change points of real time"]
+    notify: Annotated[dict[str, Any], "where messages go"]
+    defaults: Annotated[dict[str, Any], "keys of every task that does not set them"]
+    tasks: Annotated[list[Any], "what is measured: `[[tasks]]`"]
 
 
 class _NotifyTable(TypedDict, total=False):
-    urls: tuple[str, ...]
+    urls: Annotated[tuple[str, ...], "each `env:NAME`, `file:PATH` or a URL of Apprise"]
+
+
+def _option_key(option: Option) -> Any:
+    """Return the type of an option as a key, with its help. A key for --no-… is true without it."""
+    text = f"`false`: {option.help[0].lower()}{option.help[1:]}" if option.negated else option.help
+    return Annotated[dict[str, Any] if option.kind is dict else option.kind, text]
 
 
 #: Keys copied unchanged into a request.
-_PLAIN: dict[str, Any] = {"scenario": str, "command": tuple[str, ...]}
+_PLAIN: dict[str, Any] = {
+    "scenario": Annotated[str, "what runs, as for `kit compare`; or `command` or `commands`"],
+    "command": Annotated[tuple[str, ...], "the words of a command of yours"],
+}
 #: Keys of a task, and keys that all tasks share.
 _KEYS = {
     **_PLAIN,
-    **{item.name: dict[str, Any] if item.kind is dict else item.kind for item in OPTIONS.values()},
-    "arms": tuple[str, ...],
-    "filesystems": tuple[str, ...],
-    "params": dict[str, Any],
-    "load_params": dict[str, Any],
-    "thresholds": tuple[str, ...],
-    "ignore": tuple[str, ...],
-    "on": str,
+    **{name: _option_key(option) for name, option in OPTIONS.items()},
+    "arms": Annotated[tuple[str, ...], "the arms to compare"],
+    "filesystems": Annotated[tuple[str, ...], "put arms that name no filesystem on each of these"],
+    "params": Annotated[dict[str, Any], "parameters of the scenario"],
+    "load_params": Annotated[dict[str, Any], "parameters of `load`"],
+    "thresholds": Annotated[tuple[str, ...], "limits, each `ARM [PHASE] [METRIC] < P %`; not of a suite"],
+    "ignore": Annotated[
+        tuple[str, ...], "facts, or `sources`, `image`, `scenario`, `probe`, that may differ within a series"
+    ],
+    "on": Annotated[str, "what fails a night: `limit` (default) or `change`"],
 }
 _TaskTable: Any = TypedDict("_TaskTable", _KEYS, total=False)  # type: ignore[misc]
 #: Defaults that every task has.
@@ -62,13 +74,10 @@ _ALWAYS = {name: option.night for name, option in OPTIONS.items() if option.nigh
 _DESTINATION = re.compile(r"env:\w+|file:[^\n]+|[A-Za-z][\w.+-]*://\S+", re.ASCII)
 
 
-def known_keys() -> dict[str, tuple[str, ...]]:
-    """Return the keys of each table."""
-    return {
-        "top": tuple(_File.__annotations__),
-        "[notify]": tuple(_NotifyTable.__annotations__),
-        "[defaults], [[tasks]]": tuple(sorted(_KEYS)),
-    }
+def known_keys() -> dict[str, dict[str, str]]:
+    """Return the keys of each table, and what each is."""
+    tables = {"top": _File, "[notify]": _NotifyTable, "[defaults], [[tasks]]": _TaskTable}
+    return {where: described_keys(kind) for where, kind in tables.items()}
 
 
 def usual_request() -> Request:

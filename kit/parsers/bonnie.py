@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kit.parsers.figure import LESS, MORE, Reported
-from kit.parsers.runs.log_lines import log_lines
+from kit.parsers.log_lines import log_lines
 from kit.parsers.tried import Tried
 
 TRIED = (Tried("bonnie++", ("2.00a",), ("1.96", "1.97"), "other formats, as 1.03"),)

@@ -55,22 +55,6 @@ RENDERERS = (
     Renderer("markdown", SESSION, "text.table:render_markdown", "the table as Markdown", "md", "text/markdown"),
     Renderer("json", SESSION, "data.structured:render_json", "everything as JSON", "json", "application/json"),
     Renderer("csv", SESSION, "data.structured:render_csv", "the samples as CSV", "csv", "text/csv"),
-    Renderer(
-        "pytest-benchmark", SESSIONS, "data.pytest_benchmark:render_pytest_benchmark",
-        "real times, for that tool", "json",
-    ),
-    Renderer(
-        "openmetrics", SESSIONS, "data.openmetrics:render_openmetrics",
-        "penalties for Prometheus and GitLab", "prom",
-    ),
-    Renderer(
-        "benchmark-action", SESSIONS, "data.benchmark_action:render_benchmark_action",
-        "penalties for github-action-benchmark", "json",
-    ),
-    Renderer("bencher", SESSIONS, "data.bencher:render_bencher", "penalties for Bencher", "json"),
-    Renderer("hyperfine", SESSIONS, "data.hyperfine:render_hyperfine", "times and penalties for its scripts", "json"),
-    Renderer("hyperfine-1", SESSIONS, "data.hyperfine:render_hyperfine_1", "the same for those of 1.x", "json"),
-    Renderer("collapsed", SESSIONS, "data.collapsed:render_collapsed", "stacks for flame graph programs", "txt"),
     Renderer("html", PAGE, "page.html:render_html", "a page that needs no network", "html", "text/html"),
     Renderer("table", BETWEEN, "history.session_diff:render_between", "a table"),
     Renderer("markdown", BETWEEN, "history.session_diff:render_between_markdown", "a table as Markdown", "md"),

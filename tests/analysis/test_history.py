@@ -31,9 +31,9 @@ from kit.analysis.session.threshold import parse_threshold
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimate import as_ratio
 from kit.core.errors import UsageError
+from kit.extra.exchange.report.pytest_benchmark import render_pytest_benchmark
 from kit.model.sample import Phase, Sample
 from kit.model.session import Request, Session
-from kit.report.data.pytest_benchmark import render_pytest_benchmark
 from kit.report.history.history import Subject, render_history
 from kit.report.history.session_diff import between_rows, render_between
 from kit.store import Store, open_store

@@ -25,6 +25,7 @@ from kit.core.codec import UnreadableError, decode, decode_json, encode, encode_
 from kit.core.errors import UsageError
 from kit.core.quantity import cpu_list, duration, pairs, percentage, size
 from kit.core.sanitize import printable
+from kit.extra.exchange.runs import read_runs
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile
 from kit.filesystem.profile import parse_profiles, recorded
 from kit.fleet.address import parse_address
@@ -57,7 +58,6 @@ from kit.model.session import DONE, FAILED, NotRun
 from kit.model.sweep import parse_point, points
 from kit.nightly.file import parse_nightly
 from kit.parsers import parse_report
-from kit.parsers.runs import read_runs
 from kit.parsers.task import BuildTask
 from kit.probe.client import Probe
 from kit.report.text.progress import Quiet

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.extra.exchange.runs import read_runs
 from kit.parsers import parse_report
-from kit.parsers.runs import read_runs
 from tests.needs import needs
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]

@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
+from kit.cli.pages.parts import metrics
 from kit.host.cgroup.counters import Counters
 from kit.host.cgroup.memory import PeakMemory
 from kit.model.metric import COUNT, GREATEST, LEVEL, MEASURED, METRICS
+from kit.model.metric_source import RUN_SOURCES, SOURCES
 from kit.model.sample import Phase, Sample, total
 from kit.probe.client import Timing
 from tests.changed_kit import ChangedKit
 from tests.nights import ladder_session
 from tests.stores import dump
 
-METHOD = Path(__file__).parents[2] / "docs/reference/metrics.md"
 #: Worked out from two readings or more, and not read.
 WORKED_OUT = {
     "outside", "flush", "flush_bytes", "flush_cpu", "slices", "frozen_write_bytes", "others_write_bytes",
@@ -51,23 +52,27 @@ def test_a_total_is_the_sum_the_greatest_or_the_highest_level() -> None:
     assert (removed.space, removed.real, removed.inodes) == (12.0, 3.0, None)
 
 
-def described_in(text: str) -> dict[str, str]:
-    """Of docs/reference/metrics.md: the units of the figures in the table."""
-    units: dict[str, str] = {}
-    table = text.partition("| figure | unit |")[2].partition("\n\n")[0]
-    for row in re.findall(r"^\| (`.*?) \| (.*?) \|", table, re.MULTILINE):
-        names, said = re.findall("`([a-z_]+)`", row[0]), row[1].split(", ")
-        units |= dict(zip(names, said if len(said) > 1 else said * len(names), strict=True))
-    return units
-
-
-@pytest.mark.skipif(not METHOD.exists(), reason="the kit is tested without its documents")
-def test_the_document_lists_what_the_table_holds() -> None:
-    units = described_in(METHOD.read_text(encoding="utf-8"))
+def test_each_figure_has_a_source_or_parts_and_is_described_once() -> None:
+    described = [name for source in SOURCES for name in source.names]
+    assert sorted(described) == sorted(METRICS)
+    for source in SOURCES:
+        metrics = [METRICS[name] for name in source.names]
+        assert bool(source.source) != any(metric.parts for metric in metrics), source.names
+        assert len({metric.compared for metric in metrics}) == 1, source.names
     of_the_run = {item.name for item in fields(Sample)}
-    assert {name: unit for name, unit in units.items() if name not in of_the_run} == {
-        name: metric.unit or "count" for name, metric in METRICS.items()
-    }
+    assert {name for source in RUN_SOURCES for name in source.names} <= of_the_run
+
+
+def test_the_page_lists_each_figure_with_its_unit() -> None:
+    table = metrics()
+    for row in (
+        "| `space`, `inodes` | B, count | yes | statvfs",
+        "| `durable` | s | yes | `real` + `flush` |",
+        "| `amplification` | count | yes | `written` / `dirtied_bytes` |",
+        "| `read_bytes`, `write_bytes`, `read_ops`, `write_ops` | B, count | no |",
+        "| `engine_seconds` | s | no |",
+    ):
+        assert table.count(f"\n{row}") == 1, row
 
 
 LINE = """    spilled: Annotated[Finite | None, Metric(BYTES, compared=True, column="spilled")] = None"""
@@ -101,7 +106,7 @@ print(parse_threshold("layer:overlay2 spilled < 5 %"))
 @pytest.mark.unmeasured
 def test_a_metric_is_a_line_in_the_table(tmp_path: Path) -> None:
     """The store, sums, thresholds, comparisons, table, JSON and CSV know it; what measures it is a field of
-    ``Counters``, and docs/reference/metrics.md wants a line."""
+    ``Counters``, and kit.model.metric_source wants a line."""
     url, session = f"sqlite:///{tmp_path}/kit.db", ladder_session()
     exported = tmp_path / "exported.json"
     exported.write_text(dump([session]))

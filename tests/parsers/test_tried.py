@@ -3,8 +3,8 @@
 import pytest
 
 from kit.cli.pages.parts import programs_read
+from kit.extra.exchange.runs import READERS
 from kit.parsers import PARSERS
-from kit.parsers.runs import READERS
 from kit.parsers.tried import tried
 
 #: The kit's own form.

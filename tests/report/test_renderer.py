@@ -72,7 +72,7 @@ SERVE = """
 import sys
 from pathlib import Path
 from kit.store import open_store
-from kit.web.app import make_app
+from kit.extra.web.app import make_app
 
 client = make_app(open_store(sys.argv[1], Path(), True), "token").test_client()
 answer = client.get(f"/session/{sys.argv[2]}.txt", headers={"Host": "localhost", "Authorization": "Bearer token"})

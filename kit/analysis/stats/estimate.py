@@ -10,7 +10,7 @@ benchmarks/proofs/equivalence.py the error rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Self, TypeVar
 
@@ -41,6 +41,20 @@ Verdict = Literal[
     "one round", "not run", "too few machines", "not measured", "",
 ]  # fmt: skip
 AnyInterval = TypeVar("AnyInterval", bound="Interval")
+
+_SIGNIFICANT = "significant: the simultaneous interval excludes 0 %, and the arm is not equivalent"
+#: What each verdict of an arm beside the reference means.
+VERDICTS: Mapping[Verdict, str] = {
+    SLOWER: f"{_SIGNIFICANT}. *Slower, but not significant after correcting for 7 comparisons*: measure again before "
+    "you believe it. Of many arms without a cost one often looks slower",
+    FASTER: _SIGNIFICANT,
+    EQUIVALENT: "within ±3 % (`--margin`), by the simultaneous 90 % interval. The printed one, of 95 %, may reach a "
+    "little further. It takes 3 rounds and a control within the margin; a note says what is missing",
+    INCONCLUSIVE: "none of these. *80 % power for 3.1 %*: a penalty of 3.1 % is significant in four sessions of five. "
+    "In the fifth it is missed. The arm may cost the upper end of its simultaneous interval, which `--explain` prints. "
+    'That is not "no overhead"',
+    REFERENCE: "what others are compared with",
+}
 
 
 @dataclass(frozen=True)

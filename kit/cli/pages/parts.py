@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,11 @@ from kit.cli.lazy import LazyGroup
 from kit.cli.pages.commands import commands
 from kit.cli.pages.drivers import drivers
 from kit.cli.pages.markdown import code, table
+from kit.extensions import EXTRAS
 
 if TYPE_CHECKING:
     from kit.filesystem import Profile
-    from kit.model.metric import Metric
+    from kit.model.metric_source import Source
 
 #: A line of a page that stands for a generated part.
 MARK = re.compile(r"^<!-- generate: ([a-z-]+) -->$", re.MULTILINE)
@@ -36,32 +37,33 @@ def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
         "commands": partial(commands, root), "scenarios": scenarios, "scenario-keys": scenario_keys,
         "nightly-keys": nightly_keys, "settings": settings, "facts": facts, "errors": errors,
         "assumptions": assumptions, "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
-        "programs-read": programs_read,
+        "programs-read": programs_read, "environment": environment, "store-views": store_views, "verdicts": verdicts,
     }  # fmt: skip
 
 
 def metrics() -> str:
-    """The metrics by which arms are compared."""
+    """The figures of a phase and of a run."""
     from kit.model.metric import METRICS
+    from kit.model.metric_source import RUN_SOURCES, SOURCES
 
-    def made(item: Metric) -> str:
-        return code(item.parts).replace(", ", " + ") + (f" / `{item.over}`" if item.over else "")
+    def row(source: Source) -> Sequence[str]:
+        metrics = [METRICS[name] for name in source.names]
+        unit = ", ".join(dict.fromkeys(metric.unit or "count" for metric in metrics))
+        parts = code(metrics[0].parts).replace(", ", " + ") + (f" / `{metrics[0].over}`" if metrics[0].over else "")
+        compared = "yes" if metrics[0].compared else "no"
+        return (code(source.names), unit, compared, source.source or parts, source.pitfalls)
 
-    rows = [
-        (f"`{item.name}`", item.unit or "count", f"{item.better} is better", made(item))
-        for item in METRICS.values()
-        if item.compared
-    ]
-    return table(("metric", "unit", "", "made of"), rows)
+    run = [(code(source.names), "s", "no", source.source, source.pitfalls) for source in RUN_SOURCES]
+    return table(("figure", "unit", "compared", "from", "pitfalls"), [*map(row, SOURCES), *run])
 
 
 def programs_read() -> str:
     """The programs whose output is read: how they write it, what is read, and with which versions that was tried."""
     from kit.parsers import PARSERS
-    from kit.parsers.runs import READERS
     from kit.parsers.tried import tried
 
-    makers = (*READERS.values(), "kit.parsers.runs.forms:FORMS", *PARSERS.values())
+    added = [maker for extra in EXTRAS if extra.readers for maker in extra.load(extra.readers)]
+    makers = (*added, *PARSERS.values())
     rows = [
         (of.program, f"`{of.command}`" if of.command else "", of.figures, ", ".join(of.versions), ", ".join(of.forms),
          of.refused)
@@ -133,8 +135,34 @@ def nightly_keys() -> str:
     return _keys(known_keys())
 
 
-def _keys(tables: Mapping[str, Iterable[str]]) -> str:
-    return table(("table", "all keys"), [(where, code(keys)) for where, keys in tables.items()])
+def _keys(tables: Mapping[str, Mapping[str, str]]) -> str:
+    rows = [(f"`{where}`" if where != "top" else where, f"`{key}`", text)
+            for where, keys in tables.items() for key, text in keys.items()]  # fmt: skip
+    return table(("table", "key", "is"), rows)
+
+
+def verdicts() -> str:
+    """What each verdict means."""
+    from kit.analysis.stats.estimate import VERDICTS
+
+    return table(("verdict", "means"), list(VERDICTS.items()))
+
+
+def store_views() -> str:
+    """The columns of the views of the store."""
+    from kit.store.schema.views import COLUMNS
+
+    rows = [(f"`{view}`", code(names), text) for view, columns in COLUMNS.items() for names, text in columns.items()]
+    return table(("view", "column", "is"), rows)
+
+
+def environment() -> str:
+    """The environment variables that the kit reads."""
+    from kit.core.environment import VARIABLES
+    from kit.host.commit import CI_VARIABLES
+
+    ci = (code(CI_VARIABLES), "the commit of a CI job; the first that holds one becomes the fact `CI commit`")
+    return table(("variable", "what it does"), [*((f"`{name}`", text) for name, text in VARIABLES.items()), ci])
 
 
 def settings() -> str:

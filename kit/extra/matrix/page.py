@@ -10,15 +10,14 @@ from kit.extra.matrix.analysis.weights import parse_weights
 from kit.extra.matrix.report.view import view_matrix
 from kit.extra.matrix.stored import MatrixQuestion, find_matrix
 from kit.report.format.sanitize import shown
+from kit.report.page.store_page import PageContent, StorePage, address_of, slug
 from kit.store import Store
-from kit.web.served import served_page
-from kit.web.store_page import StorePage, address_of, slug
 
 #: The choices, by name in the query.
 ASKED = ("class", "reference", "weight")
 
 
-def show_matrix(store: Store, chosen: Mapping[str, str]) -> str:
+def show_matrix(store: Store, chosen: Mapping[str, str]) -> PageContent:
     """Return the page. Raises UsageError."""
     weights = [text.strip() for text in chosen["weight"].split(",") if text.strip()]
     asked = MatrixQuestion(
@@ -26,7 +25,8 @@ def show_matrix(store: Store, chosen: Mapping[str, str]) -> str:
     )
     matrix = shown(find_matrix(store, asked))
     form = {**chosen, "classes": sorted((matrix.machine_class, *matrix.classes))}
-    return served_page("matrix.html.j2", title="What each driver costs", view=view_matrix(matrix), form=form)
+    values = {"title": "What each driver costs", "view": view_matrix(matrix), "form": form}
+    return PageContent("matrix.html.j2", values)
 
 
 def page_files(store: Store) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,4 @@
-"""Views for other programs (Grafana, Apache Otava): their names and columns are kept. See
-docs/reference/store-views.md.
+"""Views for other programs (Grafana, Apache Otava): their names and columns are kept.
 
 A view that changes needs a new version of the schema: views are made with the store alone."""
 
@@ -36,6 +35,44 @@ FROM kit_samples r JOIN kit_sessions s ON s.id = r.session JOIN kit_phases p ON 
 """
 
 VIEWS: Mapping[str, str] = {"kit_penalties": _PENALTIES, "kit_runs": _RUNS}
+
+#: What the columns of each view are, by their names.
+COLUMNS: Mapping[str, Mapping[tuple[str, ...], str]] = {
+    "kit_penalties": {
+        ("session", "scenario", "machine", "created", "kit_version"): "which session, when and where",
+        ("arm", "baseline"): "what is compared",
+        ("point",): "values of a sweep",
+        ("phase", "whole"): "the phase, and whether it is the whole run",
+        ("metric", "unit"): "a metric, or a figure of the workload's",
+        (
+            "ratio",
+            "low",
+            "high",
+            "rounds",
+        ): "arm / baseline with its individual 95 % interval, as `kit history` prints; NULL if none exists",
+        ("low_all", "high_all"): "of the simultaneous interval, as the answer of `kit compare` prints",
+        ("verdict", "verdict_all"): "`more`, `less`, `not significant`, `no interval`, by each of the two",
+        ("difference", "difference_low", "difference_high"): "arm − baseline, in `unit`",
+        ("mean", "base_mean"): "of each, in `unit`",
+        ("role",): "the PostgreSQL role that stored the session",
+    },
+    "kit_runs": {
+        ("session", "scenario", "machine", "started", "session_status"): "which session, when and where",
+        (
+            "arm",
+            "point",
+            "round",
+            "kind",
+            "status",
+            "flags",
+            "phase",
+        ): "which run; `flags`: what disturbed it",
+        ("real", "user_time", "sys_time", "cgroup_user", "cgroup_sys", "outside", "flush"): "metrics, in seconds",
+        ("read_bytes", "write_bytes", "dirtied_bytes", "space", "max_rss", "arm_memory", "daemon_memory"): "in bytes",
+        ("inodes",): "their number",
+        ("role",): "the PostgreSQL role that stored the session",
+    },
+}
 
 #: Unix time as a timestamp, in UTC.
 _MOMENT = {"postgresql": "to_timestamp({})", "sqlite": "datetime({}, 'unixepoch')"}

@@ -11,9 +11,9 @@ import pytest
 
 from kit.extra.matrix.renderers import MATRIX
 from kit.extra.matrix.stored import MatrixQuestion, find_matrix
+from kit.extra.web.app import make_app
 from kit.report.renderer import find
 from kit.store import Store
-from kit.web.app import make_app
 from tests.browser import luminance
 from tests.matrices import suite
 from tests.stores import new_store

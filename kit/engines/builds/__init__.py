@@ -1,1 +1,0 @@
-"""Image builds as arms: each command runs as a RUN step of a Dockerfile, and its time is the build tool's."""

@@ -1,0 +1,1 @@
+"""Sessions as files of other programs: penalties for those that track them, times for the others."""

@@ -1,0 +1,278 @@
+"""The store in a browser: lists, sessions, comparisons, histories. Reads, writes nothing; bound to loopback."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from kit.analysis.history.changepoint import ChangeHistory, confirming, find_changes
+from kit.analysis.history.history import split
+from kit.analysis.runs.compare import Comparison
+from kit.analysis.session.analyse import Analysis, analyse, whole_real
+from kit.core.errors import KitError, UsageError, not_installed
+from kit.extra.web.fleet import CHOICES, show_fleet, show_fleet_cost
+from kit.extra.web.served import is_static, served_page
+from kit.extra.web.token_auth import TokenAuth
+from kit.model.fact import KERNEL, WORKER, makers
+from kit.model.session import DONE, STATES, Session
+from kit.report import render
+from kit.report.format import units
+from kit.report.format.machine import machine_name
+from kit.report.history.session_diff import between_rows
+from kit.report.page.html import content_policy
+from kit.report.page.page import track_view, view
+from kit.report.page.store_page import PageContent, StorePage, store_pages
+from kit.report.renderer import offered
+from kit.report.text.ranking import result_line
+from kit.store import SessionFilter, Store
+from kit.store.series import find_tracks, newest_request
+from kit.store.store import COUNTED
+
+if TYPE_CHECKING:
+    from flask import Flask, Request, Response
+
+    from kit.fleet.client.status_cache import StatusCache
+
+PAGE = 50  # sessions on one page of the list
+_KEPT = 32  # analysed sessions in memory
+_FORMS = {item.suffix: item for item in offered()}
+FILE_FORM = "csv"  # of a session's data among static pages: small and soon made
+
+
+class SessionCache:
+    """Sessions of a store with their analyses, the latest asked for kept in memory. Safe for threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, tuple[Session, Analysis]] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        return self._store.name
+
+    def heads(self, wanted: SessionFilter, most: int, skip: int = 0) -> tuple[Session, ...]:
+        """Return sessions without samples, newest first."""
+        return self._store.list(wanted, most, skip)
+
+    def count(self, wanted: SessionFilter) -> int:
+        return self._store.count(wanted)
+
+    def options(self) -> dict[str, Mapping[str, str]]:
+        """Return the choices and their labels, by name in the query."""
+        machines = {machine: machine_name(facts) for machine, facts in self._store.machines().items()}
+        by_name = dict(sorted(machines.items(), key=lambda item: item[1]))
+        return {"scenario": _same(self._store.titles()), "arm": _same(self._store.arms()), "machine": by_name}
+
+    def has_members(self) -> bool:
+        """Return whether machines of a fleet have sessions."""
+        return any(WORKER.text(facts) for facts in self._store.machines().values())
+
+    def results(self, names: Sequence[str]) -> Mapping[str, Sequence[Comparison]]:
+        """Return each session's results for real time of the whole run."""
+        return self._store.results(names)
+
+    def get(self, name: str) -> tuple[Session, Analysis]:
+        """Return the session. A running one is read again each time. Raises UsageError if it is missing."""
+        with self._lock:
+            if name in self._kept:
+                self._kept.move_to_end(name)
+                return self._kept[name]
+            session = self._store.get(name)
+            found = session, analyse(session)
+            if session.status == DONE:
+                self._kept[session.id] = found
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            return found
+
+    def tracks(self, session: Session, analysis: Analysis) -> tuple[ChangeHistory, ...]:
+        """Return the session's series."""
+        with self._lock:
+            return find_tracks(session, analysis, self._store)
+
+    def history(self, scenario: str, arm: str, phase: str, metric: str, machine: str) -> list[ChangeHistory]:
+        """Return every series of an arm, of each point and baseline, the newest first."""
+        with self._lock:
+            entries = self._store.history(scenario, arm, phase, metric, machine)
+            request = newest_request(self._store, scenario, arm, machine)
+        confirm = confirming(request)
+        groups: dict[tuple[str, str], list[Any]] = {}
+        for entry in entries:
+            found = entry.outcome.comparison
+            groups.setdefault((found.baseline, found.point), []).append(entry)
+        series = [one for listed in groups.values() for one in reversed(split(listed, request.ignore))]
+        return [ChangeHistory(one, find_changes(one, confirm), confirm) for one in series]
+
+    def fleet(self, chosen: Mapping[str, str]) -> str:
+        """Return the page of the fleet's answer. Raises UsageError."""
+        with self._lock:
+            return show_fleet_cost(self._store, chosen)
+
+    def page(self, page: StorePage, chosen: Mapping[str, str]) -> PageContent:
+        """Return an extra's page. Raises UsageError."""
+        with self._lock:
+            return page.show(self._store, chosen)
+
+
+def make_app(store: Store, token: str, status_cache: StatusCache | None = None) -> Flask:
+    """Return the application, which requires ``token``. ``status_cache``: of a fleet, whose machines then have a page.
+    Raises MachineError if flask is not installed."""
+    try:
+        from flask import Flask, request
+    except ImportError:
+        raise not_installed("kit serve needs", "flask", "serve") from None
+    app = Flask("kit.extra.web.app", static_folder=None)
+    library = SessionCache(store)
+
+    def page(path: str, make: Callable[..., str | Response]) -> None:
+        app.add_url_rule(path, path, lambda **names: make(library, request, **names), methods=["GET"])
+
+    page("/", partial(_list, fleet=status_cache is not None))
+    if status_cache:
+        page("/fleet", partial(show_fleet, status_cache))
+    page("/session/<name>", _session)
+    page(f"/session/<name>.<any({', '.join(_FORMS)}):form>", _file)
+    page("/compare", _compare)
+    page("/history", _history)
+    for added in store_pages():
+        page(added.path, partial(_added, added))
+    page("/machines", lambda library, request: library.fleet(_chosen(request, *CHOICES)))
+
+    @app.errorhandler(KitError)
+    def failed(error: KitError) -> tuple[str, int]:
+        status = 404 if isinstance(error, UsageError) else 500
+        return served_page("message.html.j2", title=error.message, message=error.hint), status
+
+    @app.errorhandler(404)
+    def unknown(error: Exception) -> tuple[str, int]:
+        return served_page("message.html.j2", title="There is no such page", message="Go back to the list."), 404
+
+    @app.after_request
+    def close_off(response: Response) -> Response:
+        """Set headers: a page of this store contacts no other server, and no other page may frame it."""
+        response.headers["Content-Security-Policy"] = content_policy()
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    @app.before_request
+    def only_here() -> tuple[str, int] | None:
+        """Refuse other host names: a foreign server's name for this address would let its pages read the store (DNS
+        rebinding)."""
+        host = request.host.rpartition(":")[0] or request.host
+        if host.strip("[]") not in ("localhost", "127.0.0.1", "::1"):
+            return served_page("message.html.j2", title="Not here", message="Use http://127.0.0.1 or localhost."), 403
+        return None
+
+    TokenAuth(token).guard(app)
+    return app
+
+
+def _same(values: Sequence[str]) -> dict[str, str]:
+    """Return the choices with equal values and labels."""
+    return {value: value for value in values}
+
+
+def _chosen(request: Request, *names: str) -> dict[str, str]:
+    """Return the query's values without characters that no name in the store contains."""
+    return {name: request.args.get(name, "").replace("\0", "").strip() for name in names}
+
+
+def _page_number(text: str, last: int) -> int:
+    """Return the page number, limited to 1 … ``last``."""
+    return min(max(int(text), 1), last) if re.fullmatch("[0-9]{1,9}", text) else 1
+
+
+def _list(library: SessionCache, request: Request, fleet: bool) -> str:
+    """Return the page of sessions, filtered by machine, scenario, arm and status."""
+    names = ("scenario", "arm", "machine", "status")
+    chosen = _chosen(request, *names)
+    wanted = SessionFilter(*(chosen[name] for name in names))
+    count = library.count(wanted)
+    last = max(1, -(-count // PAGE))
+    number = _page_number(request.args.get("page", ""), last)
+    options = {**library.options(), "status": _same(STATES)}
+    shown = library.heads(wanted, PAGE, (number - 1) * PAGE)
+    results = library.results([item.id for item in shown])
+    rows = [
+        {
+            "id": item.id,
+            "result": result_line(results.get(item.id, ())),
+            "title": item.title,
+            "when": units.moment(item.created),
+            "status": item.status,
+            "arms": ", ".join(item.arms),
+            "machine": machine_name(item.facts),
+            "kernel": KERNEL.text(item.facts).split(" ")[0],
+            "guest": bool(item.guest),
+        }
+        for item in shown
+    ]
+    return served_page(
+        "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,
+        count=count, more=count == COUNTED, store=library.name, fleet=fleet,
+        members=library.has_members, pages=store_pages(),
+    )  # fmt: skip
+
+
+def _session(library: SessionCache, request: Request, name: str) -> str:
+    session, analysis = library.get(name)
+    from flask import current_app
+
+    static = is_static(current_app)
+    links = [
+        (f"all as {form.upper()}", f"{request.script_root}/session/{quote(session.id, safe='')}.{form}")
+        for form in sorted(_FORMS)
+        if not static or form == FILE_FORM
+    ]
+    tracks = () if static else library.tracks(session, analysis)  # which are files of their own
+    made = view(session, analysis, tracks, links=links)
+    arms = [item.arm for item in whole_real(analysis.comparisons) if not item.control]
+    return served_page(
+        "served.html.j2", title=session.title, view=made, arms=list(dict.fromkeys(arms)),
+        worker="" if makers(session.facts) else WORKER.text(session.facts),
+    )  # fmt: skip
+
+
+def _file(library: SessionCache, request: Request, name: str, form: str) -> Response:
+    from flask import Response
+
+    session, analysis = library.get(name)
+    renderer = _FORMS[form]
+    return Response(render(renderer.name, session, analysis), content_type=f"{renderer.mime}; charset=utf-8")
+
+
+def _added(page: StorePage, library: SessionCache, request: Request) -> str:
+    content = library.page(page, _chosen(request, *page.choices))
+    return served_page(content.template, **content.values)
+
+
+def _compare(library: SessionCache, request: Request) -> str:
+    from kit.analysis.history.session_diff import compare_sessions
+
+    names = _chosen(request, "a", "b")
+    sessions = library.heads(SessionFilter(), 500)
+    values: dict[str, Any] = {"title": "Two sessions side by side", "sessions": sessions, "chosen": names}
+    if not (names["a"] and names["b"]):
+        return served_page("compare.html.j2", **values, found=None, headers=(), rows=(), lines=())
+    one, two = library.get(names["a"]), library.get(names["b"])
+    found = compare_sessions(one, two)
+    headers, rows, lines = between_rows(one[0], two[0], found)
+    return served_page("compare.html.j2", **values, found=found, headers=headers, rows=rows, lines=lines)
+
+
+def _history(library: SessionCache, request: Request) -> str:
+    chosen = _chosen(request, "scenario", "arm", "phase", "metric", "machine")
+    options = library.options()
+    tracks: Sequence[ChangeHistory] = ()
+    if chosen["scenario"] and chosen["arm"]:
+        tracks = library.history(**{**chosen, "metric": chosen["metric"] or "real"})
+    views = [track_view(item, (), f"history-{i}") for i, item in enumerate(tracks, 1)]
+    return served_page("history.html.j2", title="History", options=options, chosen=chosen, tracks=views)
