@@ -80,7 +80,7 @@ def machines_line(machines: list[Machine]) -> str:
         for before, name in zip(["", *names], names, strict=False)
     ]
     listed = " and ".join([*filter(None, [", ".join(words[:-1])]), *words[-1:]])
-    return f"It has run on {listed} ([what ran on which machine](benchmarks/users_machine/MACHINES.md))."
+    return f"It has run on {listed} ([machines](benchmarks/users_machine/MACHINES.md))."
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
