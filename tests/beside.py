@@ -34,7 +34,7 @@ TOGETHER = {
     "machine/test_docker_29.py": "docker-29",
     "machine/test_nested.py": "nested",
     "machine/test_nydus.py": "nydus",
-    "web/test_pages.py": "browser",
+    "extra/web/test_pages.py": "browser",
     "web/test_flame.py": "browser",
     "store/test_dashboard.py": "postgresql",
     "store/test_exchange.py": "postgresql",
@@ -52,7 +52,7 @@ _HELD = re.compile(r" @kit holds the machine/(\d+)/[\d:]+/(.+)$", re.MULTILINE)
 def group(nodeid: str) -> str:
     """Which tests one worker runs together, given the id of one; pytest-xdist's own groups are lost with pytest 9.2."""
     path, _, test = nodeid.partition("::")
-    file = "/".join(path.split("/")[-2:])
+    file = path.rpartition("tests/")[2]
     return TOGETHER.get(f"{file}::{test}") or TOGETHER.get(file, nodeid)
 
 
