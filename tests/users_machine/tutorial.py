@@ -46,7 +46,9 @@ def follow_tutorial(guest: Guest) -> None:
     for block, expected in zip(blocks(TUTORIAL, "sh"), _PRINTED, strict=True):
         for words, shorter in _SHORTER.items():
             block = block.replace(words, shorter)
-        script = f"cd {_CHECKOUT}; PATH=$PWD/.venv/bin:$PATH; {WHEELS}\n{block}"
+        if guest.noexec:  # as the page of troubles says
+            block = block.replace("pip install", "TMPDIR=$HOME pip install")
+        script = f"export HOME=~; cd {_CHECKOUT}; PATH=$PWD/.venv/bin:$PATH; {WHEELS}\n{block}"
         printed = guest.install(script) if "apt-get install" in block else guest.must("root", script, 3600)
         assert re.search(expected, printed), f"{block}: no {expected}"
 
