@@ -51,7 +51,7 @@ class Guest:
     def __init__(self, release: str, cache: Path, directory: Path, noexec: bool = False) -> None:
         kernel = make_kernel(cache, say)
         self.release = release
-        self._noexec = noexec
+        self.noexec = noexec
         self._media = make_media(release, cache, directory / "media", say)
         self._changes = directory / "disk.cow"
         files = directory / "files"
@@ -116,7 +116,7 @@ class Guest:
 
     def _mount(self) -> None:
         self.must("root", f"mkdir -p {MEDIA}; mount -o ro -L {LABEL} {MEDIA}")
-        for directory in NOEXEC if self._noexec else ():
+        for directory in NOEXEC if self.noexec else ():
             self.must(
                 "root",
                 f"mountpoint -q {directory} || mount --bind {directory} {directory}; "

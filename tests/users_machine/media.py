@@ -27,6 +27,8 @@ from tests.users_machine.root import fetch_packages
 LABEL = "users-media"
 #: Where the sources of the scenario smoke are on it.
 SOURCES = "binutils"
+#: Packages of what the how-to pages do: compare commits, and draw letters in pictures.
+FOR_PAGES = ("git", "fonts-dejavu-core")
 #: The Python of each release.
 PYTHON = {"bookworm": "3.11", "trixie": "3.13"}
 _SMOKE = Input(
@@ -71,8 +73,8 @@ def make_media(release: str, cache: Path, directory: Path, tell: Callable[[str],
     fill_sandbox(pages, content / "tiny.tar", "python3")
     (pages / "kit.db").chmod(0o644)  # the user copies it
     (install,) = (line for line in commands(TUTORIAL) if line.startswith("apt-get install "))
-    packages = [*install.split()[2:], "git"]  # a page compares commits
-    shutil.copytree(fetch_packages(release, cache, packages, tell), content / "apt")
+    packages = fetch_packages(release, cache, [*install.split()[2:], *FOR_PAGES], tell)
+    shutil.copytree(packages, content / "apt")
     make_disk(content, directory / "media.img", LABEL, 64 << 20)
     shutil.rmtree(content)
     return directory / "media.img"
