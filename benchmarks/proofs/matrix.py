@@ -28,8 +28,8 @@ from worlds import WORLDS, play
 
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ranking import rank
-from kit.analysis.stats.estimators import CONFIDENCE, Centre
-from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
+from kit.analysis.stats.estimators import CONFIDENCE, Centre, log_centre
+from kit.extra.matrix.analysis.cell import MatrixCell
 from kit.extra.matrix.analysis.mean import interval_together
 from kit.extra.matrix.analysis.weighted import weighted_mean
 from kit.model.arm import parse_arms

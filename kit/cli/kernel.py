@@ -49,9 +49,10 @@ def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None
 
     Unless the cache has it, this takes 13 minutes of CPU time or more."""
     from kit.core.paths import find_paths
+    from kit.core.quantity import shown_duration
     from kit.guest.recipe import read_kernel_recipe
     from kit.host.interrupt import interruptible
-    from kit.report.format.units import duration, moment
+    from kit.report.format.units import moment
     from kit.report.text.progress import make_observer
     from kit.session.execute.session_loop import held_machine
     from kit.session.guest.kernel import build_kernel
@@ -66,7 +67,7 @@ def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None
     finally:
         observer.close()
     since = f"cached since {moment(made.created)} UTC; --force rebuilds it"
-    how = f"built in {duration(made.seconds)}" if made.created >= began else since
+    how = f"built in {shown_duration(made.seconds)}" if made.created >= began else since
     click.echo(f"{made.release} for {made.machine}, {made.size / 2**20:.0f} MiB, {how}")
     click.echo(f"kit compare … --guest {made.machine} takes it for arms on {name}; or --kernel {made.path}")
 

@@ -1,4 +1,4 @@
-"""Long lists of names in brief, and in natural order. Pure."""
+"""Lists of names in words, long ones in brief, and in natural order. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ def listed(names: Sequence[str], most: int, between: str = ", ") -> str:
     if len(names) <= most + 1:
         return between.join(names)
     return f"{between.join(names[:most])} and {len(names) - most} more"
+
+
+def in_words(names: Sequence[str], word: str = "and") -> str:
+    """Return ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def counted(name: str) -> tuple[str | int, ...]:

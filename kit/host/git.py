@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.errors import RunError, UsageError
+from kit.core.listing import listed
 from kit.host.command import run
 from kit.host.safe_fs import scratch
 
@@ -108,9 +109,4 @@ def left_out(directory: str, commit: str) -> str:
         below = str(view.place.relative_to(view.top))
         changed = own.git("ls-files", "-z", "--", ":(exclude,attr:!filter)", below, **here).split("\0")
     parts = (("submodule", modules), ("what a filter (LFS) makes of", [name for name in changed if name]))
-    return "; ".join(f"{what} {_listed(names)}" for what, names in parts if names)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
+    return "; ".join(f"{what} {listed(names, _NAMED)}" for what, names in parts if names)

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 import msgspec
 
 from kit.core.codec import decode_json
+from kit.core.listing import listed
 
 #: Maximum bytes of a JSON document: registries accept manifests of 4 MiB (OCI Distribution Specification 1.1), and so
 #: do Podman and skopeo.
 LONGEST_JSON = 4 << 20
 #: Maximum number of layers: overlayfs mounts 500 of them (OVL_MAX_STACK).
 _MOST_LAYERS = 500
+#: Names that an error has at most.
+NAMED = 5
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 WRITE_AGAIN = "write it again: skopeo copy SOURCE oci-archive:FILE, or docker save IMAGE -o FILE"
 #: Go's names of what a machine runs, by what uname -m says; its own architecture first.
@@ -110,7 +113,7 @@ def other_machine(found: Sequence[Platform]) -> OtherMachineError:
     """Return the error for an image that exists for these platforms alone."""
     names = list(dict.fromkeys(str(item)[:40] for item in found))
     return OtherMachineError(
-        f"it has no image for this machine (linux/{architectures()[0]}), only for {listing(names)}",
+        f"it has no image for this machine (linux/{architectures()[0]}), only for {listed(names, NAMED)}",
         "use an image for this machine, or write it again with all platforms",
     )
 
@@ -120,13 +123,13 @@ def no_such_image(name: str, inside: Sequence[str]) -> UnusableError:
     if not inside:
         return UnusableError("it has no image")
     return UnusableError(
-        f"it has no image '{name[:90]}', only {listing(inside)}", "use one of these: --image FILE:NAME"
+        f"it has no image '{name[:90]}', only {listed(inside, NAMED)}", "use one of these: --image FILE:NAME"
     )
 
 
 def several_images(inside: Sequence[str]) -> UnusableError:
     """Return the error for a file of which no image is named."""
-    return UnusableError(f"it has several images: {listing(inside)}", "name one after a colon: --image FILE:NAME")
+    return UnusableError(f"it has several images: {listed(inside, NAMED)}", "name one after a colon: --image FILE:NAME")
 
 
 class _RootFs(msgspec.Struct):
@@ -178,9 +181,3 @@ def check_digest(content: bytes, digest: str, what: str) -> None:
     """Raises UnusableError if the content has another digest."""
     if hashlib.sha256(content).hexdigest() != hexadecimal(digest):
         raise UnusableError(f"{what} does not have the digest {digest[:19]}…: the file is damaged")
-
-
-def listing(names: Sequence[str]) -> str:
-    """Return some names, and how many more there are."""
-    shown = ", ".join(names[:5])
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

@@ -9,15 +9,16 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kit.core.codec import decode_json
+from kit.core.listing import listed
 from kit.image.image_files import ImageFiles, read_json
 from kit.image.manifest import (
     LONGEST_JSON,
+    NAMED,
     Manifest,
     Platform,
     UnusableError,
     check_digest,
     hexadecimal,
-    listing,
     make_manifest,
     no_such_image,
     other_machine,
@@ -135,7 +136,7 @@ def _for_machine(files: ImageFiles, found: Sequence[_Descriptor]) -> _Descriptor
         best = min(rank for rank, _ in able)
         chosen = {item.digest: item for rank, item in able if rank == best}
         if len(chosen) > 1:
-            said = f"it has several images: {listing(list(chosen))}"
+            said = f"it has several images: {listed(list(chosen), NAMED)}"
             raise UnusableError(said, "name one by its digest, after a colon: --image FILE:DIGEST")
         return next(iter(chosen.values()))
     if others:

@@ -9,7 +9,8 @@ import pytest
 from kit.analysis.session.analyse import Analysis, analyse
 from kit.analysis.session.ranking import RankRow
 from kit.analysis.stats.estimate import EQUIVALENT, INCONCLUSIVE, Estimate, Interval, visible_ratio
-from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
+from kit.analysis.stats.estimators import log_centre
+from kit.extra.matrix.analysis.cell import MatrixCell
 from kit.extra.matrix.analysis.mean import mean_of
 from kit.extra.matrix.analysis.row import MatrixRow, rows_of
 from kit.model.plan import DECIDE_FROM

@@ -119,14 +119,7 @@ class Comparison:
     @property
     def centre(self) -> Centre | None:
         """Return the centre of the ratio's logarithm, with the error and degrees of freedom of its interval."""
-        if not self.ratio:
-            return None
-        degrees = estimators.own_degrees(self.n) + self.borrowed
-        error = None
-        if self.low and self.high:
-            half = math.log(self.high / self.low) / 2
-            error = half / estimators.student_quantile(0.5 + estimators.CONFIDENCE / 2, degrees)
-        return Centre(math.log(self.ratio), error, degrees, self.n)
+        return estimators.log_centre(self.estimate, estimators.own_degrees(self.n) + self.borrowed)
 
     def rounds_to_tell(self, limit: float) -> tuple[int, int, int] | None:
         """Return how many rounds would distinguish the ratio from ``limit``, if the ratio stays: few, typical and many,

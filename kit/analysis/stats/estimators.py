@@ -99,6 +99,16 @@ def log_mean_centre(values: Floats) -> Centre:
     return replace(centre, estimate=math.log(centre.estimate), error=error)
 
 
+def log_centre(ratio: Interval | None, degrees: int) -> Centre | None:
+    """Return the centre of the ratio's logarithm, with the error that gives the individual interval."""
+    if ratio is None or not ratio.estimate:
+        return None
+    if not ratio.low or not ratio.high:
+        return Centre(math.log(ratio.estimate), None, degrees, ratio.n)
+    half, degrees = math.log(ratio.high / ratio.low) / 2, max(degrees, 1)
+    return Centre(math.log(ratio.estimate), half / student_quantile(0.5 + CONFIDENCE / 2, degrees), degrees, ratio.n)
+
+
 def robust_centre(values: ArrayLike) -> Centre:
     """The mean below ``ROBUST_FROM`` values, else the mean without a tenth of them at either end, with its standard
     error from the Winsorised variance and h - 1 degrees of freedom, h values being kept (Tukey and McLaughlin 1963).

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kit.core.errors import BusyError
+from kit.core.quantity import shown_duration
 from kit.host.cgroup.cgroup import machine_cpu
 from kit.host.interrupt import interruptible
 
@@ -25,11 +26,11 @@ def wait_idle(limit: float, tell: Callable[[str], None]) -> None:
         quiet = quiet + 1 if max(cpu, disk) <= SHARE else 0
         text = f"{100 * cpu:.0f} % of a core and {100 * disk:.0f} % of a disk's time are in use"
         if not quiet and not told:
-            tell(f"waiting for a quiet machine, {_minutes(limit)} at most: {text}")
+            tell(f"waiting for a quiet machine, {shown_duration(limit)} at most: {text}")
             told = True
         if not quiet and time.monotonic() > deadline:
             raise BusyError(
-                f"the machine did not become quiet within {_minutes(limit)}: {text}",
+                f"the machine did not become quiet within {shown_duration(limit)}: {text}",
                 "stop what runs (top, iotop), or give --wait-idle a longer time",
             )
     if told:
@@ -58,7 +59,3 @@ def _busy() -> dict[str, float]:
             if len(words) > 12:
                 found[words[2]] = int(words[12]) / 1e3
     return found
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tabulate import tabulate
 
+from kit.core.quantity import shown_duration
 from kit.model.machine import Member, MemberStatus, ShareStatus, count_machines, shared_machines
-from kit.report.format import units
 
 _HEADERS = ("machine", "class", "kit", "can", "runs")
 _ABILITIES = ("machines", "cores", "memory", "kernel", "docker", "drivers", "filesystems")
@@ -63,7 +63,7 @@ def _run(run: ShareStatus) -> str:
     what, _, _ = run.share.rpartition(" ")  # of the key the last word tells clients apart
     if run.progress is None:
         return f"{what}\nsets up"
-    left = "" if run.progress.left is None else f", {units.duration(run.progress.left)} left"
+    left = "" if run.progress.left is None else f", {shown_duration(run.progress.left)} left"
     return f"{what}\n{run.progress.done} of {run.progress.runs} runs{left}"
 
 

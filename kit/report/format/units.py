@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from typing import Protocol
 
-from kit.core.quantity import shown_duration
 from kit.model.metric import SECONDS
 
 NOTHING = "–"
@@ -66,20 +64,11 @@ def moment(seconds: float, form: str = "%Y-%m-%d %H:%M") -> str:
     return time.strftime(form, time.gmtime(seconds)) if 0 <= seconds < _YEAR_10000 else NOTHING
 
 
-def duration(seconds: float) -> str:
-    return shown_duration(seconds)
-
-
 def about(seconds: float) -> str:
     """Return a coarse duration, for estimates: ``about 40 s``, ``about 3 min``."""
     if seconds < 90:
         return f"about {max(5 * round(seconds / 5), 5)} s"
     return f"about {seconds / 60:.0f} min"
-
-
-def listed(names: Sequence[str], word: str = "and") -> str:
-    """Return ``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def at(point: str) -> str:

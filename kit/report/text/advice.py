@@ -9,6 +9,7 @@ from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.difference import Difference
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking, RankRow
 from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_SIGNIFICANT, SLOWER
+from kit.core.listing import in_words
 from kit.model.arm import known_arm
 from kit.model.default_driver import GRAPH_DRIVER, IMAGE_STORE
 from kit.report.format import units
@@ -112,8 +113,8 @@ def _use(ranking: Ranking, choice: _Choice, picks: Sequence[RankRow]) -> str:
     if len(choice.same) == 1:
         best, bound = [row.arm for row in choice.best], _bound(ranking, choice.best)
         if len(best) < len(picks):
-            return f"Use {units.listed(best, 'or')}: no significant difference between them{bound}."
-        return f"No significant difference between {units.listed(best)}{bound}."
+            return f"Use {in_words(best, 'or')}: no significant difference between them{bound}."
+        return f"No significant difference between {in_words(best)}{bound}."
     each = all(
         relation(ranking, one.arm, other.arm) == EQUIVALENT
         for one in choice.same
@@ -121,9 +122,9 @@ def _use(ranking: Ranking, choice: _Choice, picks: Sequence[RankRow]) -> str:
         if one is not other
     )
     if each:
-        return f"Use {units.listed([row.arm for row in choice.same], 'or')}: equivalent within {within}."
+        return f"Use {in_words([row.arm for row in choice.same], 'or')}: equivalent within {within}."
     lead_first = [lead.arm, *(row.arm for row in choice.same if row is not lead)]
-    return f"Use {units.listed(lead_first, 'or')}: each is equivalent to the first within {within}."
+    return f"Use {in_words(lead_first, 'or')}: each is equivalent to the first within {within}."
 
 
 def _bound(ranking: Ranking, rows: Sequence[RankRow]) -> str:
@@ -150,7 +151,7 @@ def sweep_advice(rankings: Sequence[Ranking], set_aside: Collection[str] = ()) -
         choice = _choose(ranking, picks)
         if len(choice.best) < len(picks):
             best = choice.same if len(choice.same) > 1 else choice.best
-            use.setdefault(units.listed([row.arm for row in best], "or"), []).append(ranking.point)
+            use.setdefault(in_words([row.arm for row in best], "or"), []).append(ranking.point)
         for row in reversed(choice.beaten):
             avoid.setdefault(row.arm, []).append(ranking.point)
     costs = [
@@ -169,7 +170,7 @@ def sweep_advice(rankings: Sequence[Ranking], set_aside: Collection[str] = ()) -
 def _where(points: Sequence[str], every: int) -> str:
     if len(points) == every:
         return "at every point"
-    return f"at {units.listed(points)}" if len(points) <= _NAMED else f"at {len(points)} of {every} points"
+    return f"at {in_words(points)}" if len(points) <= _NAMED else f"at {len(points)} of {every} points"
 
 
 def _avoid(ranking: Ranking, choice: _Choice, beaten: Sequence[RankRow]) -> Iterator[str]:

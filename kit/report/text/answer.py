@@ -15,6 +15,8 @@ from kit.analysis.session.ladder import Ladder
 from kit.analysis.session.outlook import Outlook, find_outlook
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking
 from kit.analysis.session.timing import count_rounds, elapsed
+from kit.core.listing import in_words
+from kit.core.quantity import shown_duration
 from kit.model.command_line import until_decided_command
 from kit.model.fact import NO_TRACING, TOGETHER, WORKER
 from kit.model.plan import MOST_ROUNDS
@@ -127,7 +129,7 @@ def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
     if not named:
         return
     took = elapsed(session)
-    after = units.duration(took) if took else summary.rounds(session)
+    after = shown_duration(took) if took else summary.rounds(session)
     more = f"; {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     yield f"Inconclusive after {after}: {'; '.join(named[:_NAMED])}{more}."
     yield from what_decides(session, [ranking for ranking, _ in found])
@@ -288,7 +290,7 @@ def _split(steps: Ladder) -> str:
         else:
             unclear.append(_step(step.name))
     parts = [", ".join(clear)] if clear else []
-    parts += [f"{units.listed(unclear)}: not significant"] if unclear else []
+    parts += [f"{in_words(unclear)}: not significant"] if unclear else []
     return f"Where {steps.arm}'s cost{units.at(steps.point)} comes from: {'; '.join(parts)}."
 
 

@@ -9,7 +9,7 @@ from kit.analysis.fleet.split_session import machines_of
 from kit.analysis.runs.busy import BusyRounds
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.footprint import MEMORY, SPACE, WRITTEN
-from kit.core.listing import listed
+from kit.core.listing import in_words, listed
 from kit.model.arm import driver_of, known_arm
 from kit.model.default import OFF
 from kit.model.drivers import registered
@@ -141,7 +141,7 @@ def _rounds(numbers: Sequence[int]) -> str:
     said = [str(n) for span in spans for n in (span if len(span) < _SPAN else [f"{span[0]} to {span[-1]}"])]
     if len(said) > _SPANS:
         return f"{len(numbers)} rounds"
-    return f"round{'s' if len(numbers) > 1 else ''} {units.listed(said)}"
+    return f"round{'s' if len(numbers) > 1 else ''} {in_words(said)}"
 
 
 def unranked_notes(analysis: Analysis) -> Iterator[str]:
@@ -188,7 +188,7 @@ def nosync_notes(session: Session) -> Iterator[str]:
     """Return what the arms that do not wait for the disk risk; nothing without one."""
     found = [text for text in session.arms if (arm := session.known_arm(text)) and arm.nosync]
     if found:
-        yield f"{units.listed(found)}: a crash of the machine may lose what a program believes to be on the disk."
+        yield f"{in_words(found)}: a crash of the machine may lose what a program believes to be on the disk."
 
 
 def left_out_notes(session: Session) -> Iterator[str]:

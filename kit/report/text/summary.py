@@ -6,6 +6,8 @@ import re
 
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.timing import count_rounds, elapsed
+from kit.core.listing import in_words
+from kit.core.quantity import shown_duration
 from kit.model.fact import CPU, IMAGE, RUN_ORDER
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import INTERLEAVED, SEQUENTIAL, TRACED, Sample
@@ -36,7 +38,7 @@ def summary(session: Session, analysis: Analysis) -> str:
         *([both] if (both := _filesystems(session)) else []),
     ]
     took = elapsed(session)
-    parts = [f"{', '.join(where)}: {rounds(session)}{f' in {units.duration(took)}' if took else ''}"]
+    parts = [f"{', '.join(where)}: {rounds(session)}{f' in {shown_duration(took)}' if took else ''}"]
     return "; ".join([*parts, *([how] if (how := ending(session, analysis)) else [])])
 
 
@@ -89,7 +91,7 @@ def _filesystems(session: Session) -> str:
     """Return those of the arms that ran."""
     ran = {sample.arm for sample in session.samples}
     found = dict.fromkeys(made.filesystem for arm in session.arms if arm in ran and (made := session.known_arm(arm)))
-    return units.listed(list(found)) if found else ""
+    return in_words(list(found)) if found else ""
 
 
 def not_run(session: Session) -> list[NotRun]:

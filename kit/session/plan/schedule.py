@@ -10,6 +10,7 @@ from kit.analysis.runs.disturbance import find_bursts, own_nature
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ladder import rungs
 from kit.analysis.session.ranking import Ranking, rank
+from kit.core.quantity import shown_duration
 from kit.model.plan import MOST_ROUNDS, SHARED_ROUNDS, Plan, PlanStep
 from kit.model.sample import TRACED, Sample
 from kit.model.session import Session
@@ -99,7 +100,7 @@ class Schedule:
         if left > 0 and len(round_.steps) * run_seconds <= left:
             return None
         if plan.until_decided:
-            return End(f"the budget of {_minutes(plan.limit or 0.0)} is spent")
+            return End(f"the budget of {shown_duration(plan.limit or 0.0)} is spent")
         if left <= 0:
             return End("the budget is over")
         return End(f"the budget is too short for {'a rerun' if repeated else f'round {round_.number}'}")
@@ -277,10 +278,6 @@ def _left_alone(
         for (arm, point), rounds in good.items()
         if any(at == point and not rounds & good.get((other, at), set()) for other, at in flagged)
     }
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.3g} min" if seconds >= 60 else f"{seconds:.3g} s"
 
 
 def _decided(rounds: int, rankings: Sequence[Ranking], margin: float) -> str:

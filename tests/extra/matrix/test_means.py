@@ -14,9 +14,9 @@ from kit.analysis.session.analyse import analyse
 from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import DURABLE
 from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, REFERENCE, SLOWER, Interval
-from kit.analysis.stats.estimators import Centre, student_quantile
+from kit.analysis.stats.estimators import Centre, log_centre, student_quantile
 from kit.core.errors import UsageError
-from kit.extra.matrix.analysis.cell import MatrixCell, log_centre, more_than
+from kit.extra.matrix.analysis.cell import MatrixCell, more_than
 from kit.extra.matrix.analysis.matrix import Matrix, counting, make_matrix
 from kit.extra.matrix.analysis.pooled import pooled_rows
 from kit.extra.matrix.analysis.row import rows_of

@@ -67,16 +67,6 @@ def ratio_of(logs: Centre | None) -> Interval | None:
     return as_ratio(logs.interval()) if logs else None
 
 
-def log_centre(ratio: Interval | None, degrees: int) -> Centre | None:
-    """Return the centre of the ratio's logarithm, with the error that gives the individual interval."""
-    if ratio is None or not ratio.estimate:
-        return None
-    if not ratio.low or not ratio.high:
-        return Centre(math.log(ratio.estimate), None, degrees, ratio.n)
-    half, degrees = math.log(ratio.high / ratio.low) / 2, max(degrees, 1)
-    return Centre(math.log(ratio.estimate), half / estimators.student_quantile(_END, degrees), degrees, ratio.n)
-
-
 _END = 0.5 + estimators.CONFIDENCE / 2
 
 

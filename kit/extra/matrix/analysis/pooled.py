@@ -14,8 +14,8 @@ from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import DURABLE, REAL, split_picks
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.stats.estimate import NOT_RUN, REFERENCE, TOO_FEW
-from kit.analysis.stats.estimators import Centre, mean_centre
-from kit.extra.matrix.analysis.cell import MatrixCell, log_centre
+from kit.analysis.stats.estimators import Centre, log_centre, mean_centre
+from kit.extra.matrix.analysis.cell import MatrixCell
 from kit.extra.matrix.analysis.row import MatrixRow, plain_pairs, set_beside
 from kit.model.session import NotRun, Session
 from kit.model.sweep import Values, with_copies

@@ -14,9 +14,9 @@ from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.ranking import Ranking, RankRow, rank, split_picks
 from kit.analysis.session.stopping import looks, widening
 from kit.analysis.stats.estimate import NOT_RUN, ONE_ROUND, REFERENCE
-from kit.analysis.stats.estimators import Centre, mean_centre
+from kit.analysis.stats.estimators import Centre, log_centre, mean_centre
 from kit.core.errors import UsageError
-from kit.extra.matrix.analysis.cell import MatrixCell, log_centre, more_than
+from kit.extra.matrix.analysis.cell import MatrixCell, more_than
 from kit.model.arm import PLAIN
 from kit.model.session import Session
 from kit.model.sweep import COPIES, Values, parse_point, with_copies
