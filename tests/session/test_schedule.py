@@ -379,7 +379,7 @@ def test_the_least_rounds_are_run_whatever_the_default_budget() -> None:
     end = schedule.next(samples, -900.0, 100.0)
     assert isinstance(end, End) and end.reason == "the budget of 10 min is spent"
     end = Schedule(make_plan(ARMS, SessionOptions(rounds=0, seed=1, cache="cold", budget=90.0)), NAMES).next([], 0.0)
-    assert isinstance(end, End) and end.reason == "the budget of 1.5 min is spent"
+    assert isinstance(end, End) and end.reason == "the budget of 1 min 30 s is spent"
 
 
 def test_the_next_round_takes_as_long_as_the_last_one_took_of_the_budget() -> None:
