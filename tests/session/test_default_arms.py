@@ -64,8 +64,8 @@ def test_the_command_says_so_at_once(kit: Kit, tmp_path: Path) -> None:
     for words, where in (
         (("compare", "smoke", "--arms", f"bare,{wrong}", "--dry-run"), f"arm '{wrong}'"),
         (("compare", "smoke", "--arms", f"bare,{wrong}"), f"arm '{wrong}'"),
-        (("nightly", str(night), "--check"), "task 1"),
-        (("nightly", str(night)), "task 1"),
+        (("nightly", str(night), "--check"), f"{night}: task 1"),
+        (("nightly", str(night)), f"{night}: task 1"),
     ):
         done = kit(*words)
         assert done.returncode == 2
