@@ -58,11 +58,11 @@ class Schedule:
         self._pending: Round | End | None = None
         self._repeats: list[Round] | None = None
         self._failing: Failing = {}  # the arms, at their points, that are run no more
-        self._relations: dict[str, set[str]] = {}
         self._asked: tuple[float, int] | None = None  # seconds that were left, and runs of the round given then
 
     def least(self, samples: Sequence[Sample]) -> int:
-        """Return the number of runs that are certain to come: the rest of the fixed rounds, and their warm-ups."""
+        """Return the number of runs to come: the rest of the fixed rounds, and their warm-ups. An arm that proves much
+        worse has fewer."""
         done, self._failing = _done(samples), self._find_failing(samples)
         numbers = self._plan.assigned or range(1, self._plan.rounds + 1)
         steps = [step for number in numbers for step in self._mine(self._plan.round(number))]
@@ -195,17 +195,12 @@ class Schedule:
             reasons.append(f"without {', '.join(sorted(decided))}: decided")
         return arms, f"round {number}: {'; '.join(filter(None, reasons))}"
 
-    def _related(self, name: str) -> set[str]:
-        if name not in self._relations:
-            self._relations[name] = related(self._plan, name)
-        return self._relations[name]
-
     def _needed(self, names: Iterable[str]) -> frozenset[str]:
         """Return those arms, the arms that they are compared with, and the controls. Other arms drop out without loss:
         every comparison uses only rounds with both its arms."""
         needed = {str(arm) for arm in self._plan.arms if arm.control}
         for name in names:
-            needed |= self._related(name)
+            needed |= related(self._plan, name)
         needed |= {base for arm, base in self._plan.baselines if arm in needed}
         return frozenset(needed & self._running)
 
