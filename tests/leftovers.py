@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -9,6 +10,21 @@ from tests.beside import sessions_of_others
 
 #: What daemons call what they put into directories for temporary files.
 _DAEMONS_FILES = ("api_load*", "storage[0-9]*", "container_images*", "containerd-mount*", "docker-*", "libpod*", "oci*")
+
+
+#: A control group of a test: its last number is the process of the test's worker.
+_GROUP_OF_TEST = re.compile(r"/kit-test-[a-z0-9-]*?(\d+)$")
+
+
+def group_of_test(label: str) -> str:
+    """Return the name of a control group that no test of another worker uses, nor reports as left."""
+    return f"kit-test-{label}-{os.getpid()}"
+
+
+def _used_beside(path: Path) -> bool:
+    """Return whether a test of another worker may use the control group now; that worker looks for it, too."""
+    named = _GROUP_OF_TEST.search(str(path))
+    return bool(named) and int(named[1]) != os.getpid() and Path("/proc", named[1]).exists()
 
 
 def daemons_files() -> set[str]:
@@ -25,9 +41,8 @@ def left_on_machine() -> list[str]:
 
 
 def _of_any_session() -> list[str]:
-    found = [str(path) for path in Path("/sys/fs/cgroup").glob("*/kit-*")] + [
-        str(path) for path in Path("/sys/fs/cgroup").glob("kit-*")
-    ]
+    groups = [path for pattern in ("*/kit-*", "kit-*") for path in Path("/sys/fs/cgroup").glob(pattern)]
+    found = [str(path) for path in groups if not _used_beside(path)]
     found += map(str, Path("/run").glob("kit*/*"))  # kit, and kit-LABEL of workers that share a machine
     for path in Path("/sys/block").glob("loop*/loop/backing_file"):
         text = _read(path)

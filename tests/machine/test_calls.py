@@ -1,6 +1,5 @@
 """Traced calls on the real kernel: whose calls count."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from kit.host.command import spawn, which
 from kit.host.namespace import enter_private_mounts
 from kit.model.call import FUSE
 from kit.session.measure.tracer import Traced
+from tests.leftovers import group_of_test
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
@@ -28,7 +28,7 @@ while [ ! -e $2 ]; do sleep 0.05; done
 
 @pytest.fixture
 def session() -> Iterator[Cgroup]:
-    made = Cgroup.named(f"kit-test-calls-{os.getpid()}").create()
+    made = Cgroup.named(group_of_test("calls")).create()
     yield made
     made.remove()
 

@@ -13,6 +13,7 @@ import pytest
 
 from kit.core.exit_code import DONE
 from kit.host.cgroup.cgroup import hierarchies
+from tests.leftovers import group_of_test
 from tests.machine.emulated import TRY, emulated, python_on
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.maps_users]
@@ -96,7 +97,7 @@ def test_fixes_name_the_package_manager_that_the_machine_has(manager: str, tmp_p
 def test_in_a_cgroup_namespace(tmp_path: Path, mounted_again: bool) -> None:
     """Of another group than the root: hierarchies that were mounted before show groups by names that only the machine
     can read. Mounted again, they begin at the namespace's own group."""
-    group = f"kit-test-{os.getpid()}"
+    group = group_of_test("namespace")
     mounts = [path for name, path in hierarchies().items() if name in ("unified", "cpuacct", "memory")]
     kinds = {path: "cgroup2" if path.name in ("unified", "cgroup") else f"cgroup -o {path.name}" for path in mounts}
     again = "".join(f"umount {path}; mount -t {kind} kit-test {path}; " for path, kind in kinds.items())

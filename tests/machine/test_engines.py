@@ -37,7 +37,7 @@ from kit.session.execute.session_loop import held_machine
 from kit.session.measure.context import MachineLease
 from kit.session.setup.provision import Provision, ProvisionSpec
 from tests.engine_suite import EngineSuite, names, rebuilt, sh, some_inputs, spec_of
-from tests.leftovers import left_on_machine
+from tests.leftovers import group_of_test, left_on_machine
 from tests.machine.arms import arms_of
 from tests.waiting import wait_until
 
@@ -292,7 +292,7 @@ def running_docker(request: pytest.FixtureRequest, lease: MachineLease) -> Itera
     address = f"unix://{directory}/s"
     gvisor = {"path": which("runsc"), "runtimeArgs": RUNTIMES["runsc"].words}
     (directory / "daemon.json").write_text(json.dumps({"runtimes": {"runsc": gvisor} if which("runsc") else {}}))
-    group = Cgroup.named(f"kit-test-docker-{os.getpid()}").create()
+    group = Cgroup.named(group_of_test("docker")).create()
     with (directory / "log").open("wb") as log:
         process = spawn(
             ["dockerd", "--data-root", directory / "data", "--exec-root", directory / "e", "--host", address,

@@ -20,7 +20,7 @@ from kit.core.paths import find_paths
 from kit.host.cgroup.cgroup import UNIFIED, Cgroup, hierarchies
 from kit.host.cgroup.freezer import Freezer
 from tests.command_line import Kit
-from tests.leftovers import left_on_machine
+from tests.leftovers import group_of_test, left_on_machine
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.machine
@@ -36,11 +36,14 @@ def group(request: pytest.FixtureRequest) -> Iterator[Cgroup]:
     found = hierarchies()
     if request.param not in found:
         pytest.skip(f"no cgroup hierarchy {request.param}")
-    made = Cgroup({kind: found[kind] / "kit-test-freezer" for kind in (request.param, "cpuacct") if kind in found})
-    for path in made.paths.values():
-        path.mkdir()
-    yield made
-    made.remove()
+    name = group_of_test("freezer")
+    made = Cgroup({kind: found[kind] / name for kind in (request.param, "cpuacct") if kind in found})
+    try:
+        for path in made.paths.values():
+            path.mkdir()
+        yield made
+    finally:
+        made.remove()
 
 
 @pytest.fixture

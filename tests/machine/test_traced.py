@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 from kit.host.cgroup.cgroup import UNIFIED, Cgroup, hierarchies
 from kit.host.command import which
 from tests.command_line import Kit
+from tests.leftovers import group_of_test
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
@@ -51,7 +51,7 @@ SIZES = [100 * 3**number for number in range(11)]
 @pytest.fixture
 def session() -> Iterator[str]:
     """The name of a control group as a session has it before an engine starts: not in every hierarchy of a hybrid."""
-    name = f"kit-test-traced-{os.getpid()}"
+    name = group_of_test("traced")
     made = Cgroup.named(name).create()
     yield name
     made.remove()

@@ -15,6 +15,7 @@ from kit.host.cgroup.cgroup import Cgroup
 from kit.model.profile import WORKLOAD
 from kit.model.sample import Phase
 from kit.session.measure.tracer import Traced
+from tests.leftovers import group_of_test
 
 
 def test_without_perf_its_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +46,7 @@ def test_a_refusal_is_one_line_with_its_fix(
 
 @contextmanager
 def group(name: str) -> Iterator[Cgroup]:
-    made = Cgroup.named(name).create()
+    made = Cgroup.named(group_of_test(name)).create()
     try:
         yield made
     finally:
@@ -58,7 +59,7 @@ _WORK = "read go; for i in 1 2; do setsid sh -c 'dd if=/dev/zero of=/dev/null bs
 
 @pytest.mark.machine
 def test_the_stacks_hold_the_cpu_that_the_control_group_counts(tmp_path: Path) -> None:
-    with group("kit-test-session") as session, group("kit-test-workload") as workload:
+    with group("session") as session, group("workload") as workload:
         tracer, level = find_perf_tracer(tmp_path)
         if tracer is None:
             pytest.skip(f"{level.reason}: {level.fix}")
