@@ -33,6 +33,13 @@ class Extra(NamedTuple):
     scenarios: Mapping[str, str] = {}
     #: By subject: a sequence of kit.report.renderer.Renderer.
     renderers: Mapping[str, str] = {}
+    #: Parts of the analysis of a session, by name: called with Session and Runs, returns a tuple of dataclasses, as its
+    #: annotation says.
+    analyses: Mapping[str, str] = {}
+    #: What costs arms their penalty: called with Analysis, yields kit.report.text.causes.Cause.
+    causes: str = ""
+    #: Of the page of a session: a sequence of kit.report.page.section.PageSection.
+    sections: str = ""
     #: A sequence of kit.report.page.store_page.StorePage.
     pages: str = ""
     #: By name of the engine: its class.
@@ -73,7 +80,15 @@ EXTRAS = (
         renderers={"sessions": "renderers:RENDERERS"},
         readers="runs:MAKERS",
     ),
-    Extra("tracing", traced_rounds="traced:traced_rounds", held_checks=(("tracing", "doctor:tracing"),)),
+    Extra(
+        "tracing",
+        renderers={"session": "renderers:OF_SESSION", "sessions": "renderers:OF_SESSIONS"},
+        analyses={"calls": "analysis.calls:session_calls", "overheads": "analysis.calls:session_overheads"},
+        causes="report.calls:causes",
+        sections="page:SECTIONS",
+        traced_rounds="traced:traced_rounds",
+        held_checks=(("tracing", "doctor:tracing"),),
+    ),
     Extra(
         "guest",
         commands=(

@@ -37,7 +37,8 @@ def test_what_a_row_names_exists() -> None:
     for extra in EXTRAS:
         makers = [
             *(command.maker for command in extra.commands), *extra.scenarios.values(), *extra.renderers.values(),
-            *filter(None, [extra.pages, extra.readers, extra.places, extra.traced_rounds]),
+            *filter(None, [extra.pages, extra.readers, extra.places, extra.traced_rounds, extra.causes]),
+            *filter(None, [extra.sections, *extra.analyses.values()]),
             *(check for _, check in (*extra.checks, *extra.held_checks)), *extra.documents.values(),
             *extra.engines.values(),
         ]  # fmt: skip

@@ -23,7 +23,7 @@ from kit.analysis.session.ladder import FLUSH, climb
 from kit.analysis.session.scaling import growths
 from kit.analysis.session.tasks import KIND, compare_tasks
 from kit.analysis.stats.estimate import Interval
-from kit.analysis.traces.calls import compare_calls
+from kit.extra.tracing.analysis.calls import compare_calls
 from kit.model.call import Call
 from kit.model.sample import Phase, Sample
 from kit.parsers.task import BuildTask

@@ -15,7 +15,7 @@ from kit.cli.named_store import named_store
 from kit.cli.streams import complain
 from kit.core.errors import UsageError
 from kit.host.output_file import check_output, write_output
-from kit.report.renderer import SESSION, Renderer, find, names, offered
+from kit.report.renderer import SESSION, Renderer, find, flags, names, offered
 
 if TYPE_CHECKING:
     from kit.store import Store
@@ -104,17 +104,13 @@ def format_option(of: str) -> Callable[[Command], Command]:
     )  # fmt: skip
 
 
-def format_flags(*wanted: str) -> Callable[[Command], Command]:
+def format_flags(command: Command) -> Command:
     """Add renderers of a session as options of their own; ``flagged`` returns the given ones."""
-
-    def add(command: Command) -> Command:
-        for name in reversed(wanted):
-            what = find(SESSION, name).what
-            help_ = f"{what[0].upper()}{what[1:]}: the same as --format {name}."
-            command = click.option(f"--{name}", f"as_{name}", is_flag=True, help=help_)(command)
-        return command
-
-    return add
+    for renderer in reversed(flags()):
+        name, what = renderer.name, renderer.what
+        help_ = f"{what[0].upper()}{what[1:]}: the same as --format {name}."
+        command = click.option(f"--{name}", f"as_{name}", is_flag=True, help=help_)(command)
+    return command
 
 
 def flagged(given: Mapping[str, Any]) -> list[str]:

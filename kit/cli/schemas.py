@@ -25,7 +25,7 @@ from kit.model.sample import PHASE_FIELDS, Phase, Sample
 from kit.model.scenario import Scenario
 from kit.model.session import NotRun, Session
 from kit.parsers.figure import Reported
-from kit.report.data.structured import JSON_SCHEMA, PARTS, SAMPLE_FIELDS
+from kit.report.data.structured import JSON_SCHEMA, PARTS, SAMPLE_FIELDS, with_extra_parts
 from kit.report.history.history import Subject
 from kit.session.trial import Diagnosis
 
@@ -40,13 +40,16 @@ _ROW = {
 }  # fmt: skip
 _SAMPLE_ROW = record("SampleRow", **_ROW)
 _ANALYSIS = get_type_hints(Analysis)
+_OF_EXTRAS = {
+    part: get_type_hints(extra.load(maker))["return"] for extra in EXTRAS for part, maker in extra.analyses.items()
+}
 _SESSION_DOCUMENT = {
     "session": _SESSION,
     "samples": list_of(_SAMPLE_ROW),
     "warmups": list_of(_SAMPLE_ROW),
     "traced": list_of(record("TracedRow", **_ROW, calls=list[Call])),
     "comparisons": tuple[Comparison, ...],
-    **{part: _ANALYSIS[part] for part in PARTS},
+    **with_extra_parts({part: _ANALYSIS[part] for part in PARTS}, _OF_EXTRAS),
 }
 _ENDS = dict.fromkeys(("low", "high", "low_all", "high_all"), float | None)
 _BOUNDS = dict.fromkeys(("low_bound", "high_bound"), float | None)

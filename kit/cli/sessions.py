@@ -83,7 +83,7 @@ def sessions(scenario: str, arm: str, machine: str, most: int, json_file: str, s
 @click.command(epilog=_SHOW_EPILOG)
 @click.argument("session", default="last", shell_complete=complete_sessions)
 @output_options(SESSION)
-@format_flags("full", "explain", "calls", "profile")
+@format_flags
 @rank_options
 @store_option
 def show(

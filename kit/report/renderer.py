@@ -5,9 +5,15 @@ Extras add theirs, of subjects of their own too: ``kit.extensions``."""
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kit.extensions import EXTRAS
+from kit.extensions import EXTRAS, merged
+
+if TYPE_CHECKING:
+    from kit.analysis.session.analyse import Analysis
+    from kit.model.session import Session
 
 #: Subjects of renderers, each with the arguments of its renderers.
 SESSION = "session"  # Session, Analysis
@@ -24,7 +30,8 @@ class Renderer:
     """One output. ``of``: its subject. ``maker``: the function that makes the text, imported on use, relative to
     kit.report; of an extra in full. ``what``: its description in help. ``suffix``: of its files, '' for terminal
     output. ``mime``: its type in a browser; a session's renderer with a type is also offered as a file beside the
-    answer."""
+    answer. ``after``: of an extra's, the renderer that is listed before it. ``flag``: ``kit show`` has ``--NAME`` for
+    it, which the answer names where ``suits`` says that there is something to show."""
 
     name: str
     of: str
@@ -32,6 +39,9 @@ class Renderer:
     what: str
     suffix: str = ""
     mime: str = ""
+    after: str = ""
+    flag: bool = False
+    suits: Callable[[Session, Analysis], bool] | None = None
 
     @property
     def file(self) -> str:
@@ -48,10 +58,8 @@ class Renderer:
 #: The core's. The default of each subject first.
 RENDERERS = (
     Renderer("answer", SESSION, "text.answer:render_answer", "the answer, and what supports it"),
-    Renderer("full", SESSION, "text.table:render_text", "every phase, ladder, note and fact"),
-    Renderer("explain", SESSION, "text.explain:render_explain", "in plain sentences"),
-    Renderer("calls", SESSION, "text.calls:render_calls", "what each system call costs, from traced runs"),
-    Renderer("profile", SESSION, "text.profile:render_profile", "what each function costs, from traced runs"),
+    Renderer("full", SESSION, "text.table:render_text", "every phase, ladder, note and fact", flag=True),
+    Renderer("explain", SESSION, "text.explain:render_explain", "in plain sentences", flag=True),
     Renderer("markdown", SESSION, "text.table:render_markdown", "the table as Markdown", "md", "text/markdown"),
     Renderer("json", SESSION, "data.structured:render_json", "everything as JSON", "json", "application/json"),
     Renderer("csv", SESSION, "data.structured:render_csv", "the samples as CSV", "csv", "text/csv"),
@@ -76,8 +84,9 @@ RENDERERS = (
 
 
 def renderers(of: str) -> tuple[Renderer, ...]:
-    added = [extra.load(extra.renderers[of]) for extra in EXTRAS if of in extra.renderers]
-    return (*(item for item in RENDERERS if item.of == of), *(item for items in added for item in items))
+    core = {renderer.name: renderer for renderer in RENDERERS if renderer.of == of}
+    added = (renderer for extra in EXTRAS if of in extra.renderers for renderer in extra.load(extra.renderers[of]))
+    return tuple(merged(core, ((renderer.after, renderer.name, renderer) for renderer in added)).values())
 
 
 def names(of: str) -> list[str]:
@@ -91,3 +100,8 @@ def find(of: str, name: str) -> Renderer:
 def offered() -> tuple[Renderer, ...]:
     """Return the renderers of a session that are offered as a file beside the answer, or in a browser."""
     return tuple(item for item in renderers(SESSION) if item.mime)
+
+
+def flags() -> tuple[Renderer, ...]:
+    """Return the renderers of a session that ``kit show`` has an option for."""
+    return tuple(renderer for renderer in renderers(SESSION) if renderer.flag)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from kit.analysis.runs.arm_runs import ArmRuns, PointRuns, runs_by_point
 from kit.analysis.runs.busy import BusyRounds, busy_rounds
@@ -17,7 +18,7 @@ from kit.analysis.session.scaling import Growth, growths
 from kit.analysis.session.stopping import looks
 from kit.analysis.session.tasks import TaskCost, compare_tasks
 from kit.analysis.stats.estimate import Interval
-from kit.analysis.traces.calls import CallCosts, Overhead, compare_calls, overheads
+from kit.extensions import EXTRAS
 from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.sample import Sample
@@ -92,10 +93,10 @@ class Analysis:
     rankings: tuple[Ranking, ...]  # one for each point
     unrepeated: tuple[Unrepeated, ...]  # empty where nothing was repeated
     tasks: tuple[TaskCost, ...]  # empty where no build tool has recorded any
-    calls: tuple[CallCosts, ...] = ()  # empty where nothing was traced, as the next
-    overheads: tuple[Overhead, ...] = ()
     footprints: tuple[Footprint, ...] = ()  # empty where no arm takes much more than the reference
     busy: tuple[BusyRounds, ...] = ()  # empty where no other program is known to have used much CPU
+    #: By name, what extras compute.
+    extra_parts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def arm(self, arm: str, point: str) -> ArmRuns:
         return ArmRuns(self.runs, arm, point)
@@ -174,10 +175,9 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         rankings,
         _unrepeated(session, comparisons, rounds) if any(item.rerun_of is not None for item in marked) else (),
         compare_tasks(runs, session.baselines, session.request.params),
-        compare_calls(session.samples, runs, session.baselines),
-        overheads(session.samples, runs),
         tuple(footprints(runs, session.arms, rankings, session.baselines)),
         busy_rounds(session),
+        {name: extra.load(maker)(session, runs) for extra in EXTRAS for name, maker in extra.analyses.items()},
     )
 
 

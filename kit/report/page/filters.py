@@ -22,7 +22,6 @@ from kit.report.format.interval import amount_interval, percent_interval
 from kit.report.format.verdict import assurance_lines, sentence
 from kit.report.text import summary
 from kit.report.text.advice import headline
-from kit.report.text.calls import call_notes, call_sentences, call_tables, whole_runs
 from kit.report.text.caveats import copied
 from kit.report.text.explain import where
 from kit.report.text.ladder import shares
@@ -164,9 +163,6 @@ def comparison_filters(
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "arm_rows": arm_rows,
     "assurance": assurance_lines,
-    "call_notes": call_notes,
-    "call_sentences": call_sentences,
-    "call_tables": call_tables,
     "caption": caption,
     "comparison_filters": comparison_filters,
     "comparison_table": comparison_table,
@@ -186,5 +182,4 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "sentences": sentences,
     "tied": tied,
     "whole_real": whole_real,
-    "whole_runs": whole_runs,
 }

@@ -20,6 +20,7 @@ from kit.extensions import EXTRAS
 from kit.report.history.night import headlines, result
 from kit.report.page.filters import FILTERS
 from kit.report.page.page import SessionView, view
+from kit.report.page.section import page_sections
 
 
 @cache
@@ -30,10 +31,12 @@ def _environment() -> Environment:
     )  # fmt: skip
     loader = environment.loader
     assert loader is not None
-    css, *scripts = (loader.get_source(environment, name)[0] for name in ("page.css", "page.js", "flame.js"))
-    source = {"css": css, "js": "\n".join(scripts)}
+    sections = page_sections()
+    scripts = (section.script for section in sections if section.script)
+    css, *code = (loader.get_source(environment, name)[0] for name in ("page.css", "page.js", *scripts))
+    source = {"css": css, "js": "\n".join(code)}
     environment.filters.update(FILTERS)
-    environment.globals.update(version=__version__, policy=_policy(**source), **source)
+    environment.globals.update(version=__version__, policy=_policy(**source), page_sections=sections, **source)
     return environment
 
 

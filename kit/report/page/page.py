@@ -10,7 +10,6 @@ from kit.analysis.history.changepoint import ChangeHistory
 from kit.analysis.history.regression import Finding
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.threshold import Threshold
-from kit.analysis.traces.profiles import analyse_profiles
 from kit.model.fact import makers
 from kit.model.session import Session
 from kit.report import shown_session
@@ -18,9 +17,9 @@ from kit.report.fleet.cost import FleetView, view_fleet_cost
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.history.history import change_lines, commits_of
-from kit.report.plot import Picture, plot_attribution, plot_flame, plot_intervals, plot_runs, plot_tasks, plot_track
+from kit.report.page.section import SectionView, page_sections
+from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs, plot_tasks, plot_track
 from kit.report.text.explain import Explanation, explain
-from kit.report.text.profile import ProfileTable, about, differs, tables
 from kit.report.text.tasks import TaskTable, task_tables
 
 
@@ -41,24 +40,6 @@ class TasksView:
 
 
 @dataclass(frozen=True)
-class FlameView:
-    """``coloured``: against a baseline. ``line``: what differs, in words."""
-
-    picture: Picture
-    coloured: bool
-    line: str
-    tables: Sequence[ProfileTable]
-
-
-@dataclass(frozen=True)
-class ProfileView:
-    """Profiles at one point."""
-
-    about: str
-    flames: Sequence[FlameView]
-
-
-@dataclass(frozen=True)
 class SessionView:
     """Content of session.html.j2: a session, its analysis, and the pictures of both."""
 
@@ -71,14 +52,14 @@ class SessionView:
     attribution: Picture | None
     runs: Picture | None
     tasks: Sequence[TasksView]
-    profiles: Sequence[ProfileView]
+    sections: Sequence[SectionView]  # of extras
     tracks: Sequence[TrackView]
     links: Sequence[tuple[str, str]] = ()
 
     @property
     def pictures(self) -> list[Picture]:
         found = [self.intervals, self.attribution, *(part.picture for part in self.tasks), self.runs]
-        found += [flame.picture for part in self.profiles for flame in part.flames]
+        found += [picture for section in self.sections for picture in section.pictures]
         found += [track.picture for track in self.tracks]
         return [item for item in found if item]
 
@@ -105,7 +86,7 @@ def view(
         attribution=plot_attribution(analysis.whole_ladders, f"{session.id}-attribution"),
         runs=plot_runs(analysis.arms, f"{session.id}-runs"),
         tasks=_tasks(session, analysis),
-        profiles=_profiles(session),
+        sections=[shown for section in page_sections() if (shown := section.show(session, analysis))],
         tracks=[track_view(track, limits, f"{session.id}-history-{i}") for i, track in enumerate(several, 1)],
         links=links,
     )
@@ -119,22 +100,6 @@ def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:
         picture = plot_tasks([item for item in analysis.arms if item.point == point], phase, f"{session.id}-tasks-{i}")
         found.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
     return found
-
-
-def _profiles(session: Session) -> list[ProfileView]:
-    made = []
-    for i, found in enumerate(analyse_profiles(session), 1):
-        said = about(found)
-        name = f"{session.id}-flame-{i}-"
-        flames = [
-            FlameView(plot_flame(flame, arm, "", f"{name}{number}", said), False, "", ())
-            for number, (arm, flame) in enumerate(found.flames.items(), 1)
-        ]
-        for number, item in enumerate(found.arms, len(flames) + 1):
-            picture = plot_flame(item.flame, item.arm, item.baseline, f"{name}{number}", said)
-            flames.append(FlameView(picture, True, differs(item, found.point), tables(item, found.point)))
-        made.append(ProfileView(said, flames))
-    return made
 
 
 def track_view(track: ChangeHistory, limits: Sequence[Threshold], name: str) -> TrackView:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tabulate import tabulate
 
 from kit.analysis.session.analyse import Analysis
-from kit.analysis.traces.profiles import ArmProfile, FunctionCost, ProfileAnalysis, analyse_profiles
-from kit.analysis.traces.stacks import OTHERS, StackCost
+from kit.extra.tracing.analysis.profiles import ArmProfile, FunctionCost, ProfileAnalysis, analyse_profiles
+from kit.extra.tracing.analysis.stacks import OTHERS, StackCost
 from kit.model.session import Session
 from kit.report.format import units
 from kit.report.format.interval import amount_interval

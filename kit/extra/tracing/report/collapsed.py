@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kit.analysis.traces.profiles import analyse_profiles, mean_stacks
 from kit.core.sanitize import visible
+from kit.extra.tracing.analysis.profiles import analyse_profiles, mean_stacks
 from kit.model.profile import fold
 from kit.model.session import Session
 from kit.report.format import units

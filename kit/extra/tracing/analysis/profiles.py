@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kit.analysis.traces.flame import COLOURED, Frame, grow_flame
-from kit.analysis.traces.stacks import INCLUSIVE, PART, PATH, SELF, WHOLE, ProfiledRun, StackCost, compare_stacks
+from kit.extra.tracing.analysis.flame import COLOURED, Frame, grow_flame
+from kit.extra.tracing.analysis.stacks import INCLUSIVE, PART, PATH, SELF, WHOLE, ProfiledRun, StackCost, compare_stacks
 from kit.model.profile import Stack
 from kit.model.sample import Sample
 from kit.model.session import Session

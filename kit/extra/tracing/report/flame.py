@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kit.analysis.traces.flame import Frame
-from kit.analysis.traces.stacks import StackCost
+from kit.extra.tracing.analysis.flame import Frame
+from kit.extra.tracing.analysis.stacks import StackCost
 from kit.report.format import units
 from kit.report.format.interval import amount_interval
 from kit.report.plot.picture import CHARACTER, Picture, frame, rect, shortened, text

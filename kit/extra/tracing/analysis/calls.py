@@ -20,7 +20,7 @@ from kit.analysis.runs.paired import Paired
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.stats.estimate import Interval
 from kit.analysis.stats.estimators import Floats, robust_centre, welch
-from kit.analysis.traces.call_groups import WITHIN, group_of, held
+from kit.extra.tracing.analysis.call_groups import WITHIN, group_of, held
 from kit.model.call import (
     CALL,
     COPY_UP,
@@ -37,6 +37,7 @@ from kit.model.call import (
     Call,
 )
 from kit.model.sample import TOTAL, TRACED, Sample
+from kit.model.session import Session
 
 #: Parts of process time in measured runs, by name of the metric; the second if no control group counts it.
 _CPU, _USER, _SYS = ("cpu",), ("cgroup_user", "user"), ("cgroup_sys", "sys")
@@ -119,6 +120,15 @@ class Overhead:
     arm: str
     point: str
     ratio: Interval
+
+
+def session_calls(session: Session, runs: Runs) -> tuple[CallCosts, ...]:
+    """Return no costs where nothing was traced."""
+    return compare_calls(session.samples, runs, session.baselines)
+
+
+def session_overheads(session: Session, runs: Runs) -> tuple[Overhead, ...]:
+    return overheads(session.samples, runs)
 
 
 def compare_calls(samples: Sequence[Sample], runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[CallCosts, ...]:

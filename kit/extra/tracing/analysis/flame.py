@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kit.analysis.traces.stacks import ProfiledRun, StackCost
+from kit.extra.tracing.analysis.stacks import ProfiledRun, StackCost
 from kit.model.profile import PARTS, Stack
 
 #: Frames below this share of the whole are too narrow to be seen.

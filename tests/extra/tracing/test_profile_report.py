@@ -11,14 +11,14 @@ import pytest
 
 from kit.analysis.session.analyse import analyse
 from kit.analysis.stats.estimate import Estimate, Interval
-from kit.analysis.traces.flame import grow_flame
-from kit.analysis.traces.profiles import analyse_profiles, differing
-from kit.analysis.traces.stacks import INCLUSIVE, ProfiledRun, StackCost
 from kit.core.codec import UnreadableError
+from kit.extra.tracing.analysis.flame import grow_flame
+from kit.extra.tracing.analysis.profiles import analyse_profiles, differing
+from kit.extra.tracing.analysis.stacks import INCLUSIVE, ProfiledRun, StackCost
+from kit.extra.tracing.report.flame import plot_flame
 from kit.model.profile import WORKLOAD, CpuProfile, fold, make_profile
 from kit.report import render
 from kit.report.page.page import view
-from kit.report.plot import plot_flame
 from tests.profiled import ARM, CALLERS, profiled_session
 
 
@@ -78,14 +78,15 @@ def test_of_functions_that_pass_a_difference_on_the_callee_is_named() -> None:
 def test_without_stacks_it_says_so() -> None:
     session = profiled_session(rounds=0)
     assert render("profile", session) == "this session sampled no stacks; run kit compare … --profile\n"
-    assert view(session, analyse(session)).profiles == []
+    assert view(session, analyse(session)).sections == []
 
 
 def test_a_page_holds_a_graph_of_each_arm() -> None:
     session = profiled_session()
-    shown = view(session, analyse(session))
-    (part,) = shown.profiles
+    (section,) = view(session, analyse(session)).sections
+    (part,) = section.content
     base, arm = part.flames
+    assert section.pictures == [base.picture, arm.picture]
     assert not base.coloured and arm.coloured and ARM in arm.picture.title
     for flame in part.flames:
         for text in (flame.picture.inline(), flame.picture.file()):

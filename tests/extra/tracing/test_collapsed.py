@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from kit.core.sanitize import visible
+from kit.extra.tracing.report.collapsed import render_collapsed
 from kit.model.profile import WORKLOAD, make_profile
 from kit.model.sample import Phase, Sample
-from kit.report.data.collapsed import render_collapsed
 from tests.nights import night
 from tests.profiled import ARM, BASE, MORE, profiled_session
 

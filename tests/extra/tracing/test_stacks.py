@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from kit.analysis.traces.flame import grow_flame
-from kit.analysis.traces.stacks import (
+from kit.extra.tracing.analysis.flame import grow_flame
+from kit.extra.tracing.analysis.stacks import (
     INCLUSIVE,
     OTHERS,
     PART,

@@ -6,13 +6,13 @@ import pytest
 
 from kit.analysis.session.analyse import Analysis, analyse
 from kit.analysis.stats.estimate import Interval
-from kit.analysis.traces.calls import CallCosts, CallPart, CopyUps
+from kit.extra.tracing.analysis.calls import CallCosts, CallPart, CopyUps
+from kit.extra.tracing.report.calls import copied, largest_group, render_calls
 from kit.model.call import Call
 from kit.model.fact import NO_TRACING
 from kit.model.sample import Phase
 from kit.report.format.sanitize import shown
 from kit.report.format.wrap import NARROW
-from kit.report.text.calls import copied, largest_group, render_calls
 from tests.stored import SAMPLE, SESSION
 
 NOT_LISTED = "bytes copied not available (the filesystem does not list what files share, or an older kit traced it)"
@@ -31,7 +31,7 @@ COSTS = CallCosts(
 
 
 def analysed(*found: CallCosts) -> Analysis:
-    return replace(analyse(SESSION), calls=found)
+    return replace(analyse(SESSION), extra_parts={"calls": found, "overheads": ()})
 
 
 def text(*found: CallCosts) -> str:

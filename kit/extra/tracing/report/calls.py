@@ -9,13 +9,14 @@ from tabulate import tabulate
 
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.stats.estimate import Interval
-from kit.analysis.traces.calls import CallCosts, CallPart, CopyUps, Overhead
+from kit.extra.tracing.analysis.calls import CallCosts, CallPart, CopyUps, Overhead
 from kit.model.fact import NO_TRACING, TRACING
 from kit.model.sample import TOTAL
 from kit.model.session import Session
 from kit.report.format import units
 from kit.report.format.interval import amount_interval, percent_interval
 from kit.report.format.wrap import NARROW, wrap
+from kit.report.text.causes import Cause
 
 #: Most calls of a table, and groups of a sentence; both omit parts below this share of the largest.
 _CALLS, _SAID, _LEAST = 12, 3, 0.02
@@ -37,14 +38,15 @@ def render_calls(session: Session, analysis: Analysis) -> str:
     """Return the text, NARROW columns at most."""
     lacking = NO_TRACING.text(session.facts)
     lines = [f"not traced: {lacking}"] if lacking else []
-    if not analysis.calls:
+    costs: Sequence[CallCosts] = analysis.extra_parts["calls"]
+    if not costs:
         lines += ["this session traced no calls; run kit compare … --explain-calls"]
         return "\n".join(wrap(line, NARROW) for line in lines) + "\n"
     whole = whole_runs(analysis)
     lines += [line for item in whole for line in call_sentences(item)]
-    lines += [_PROCESS_TIME, tracing(session, analysis.overheads)]
+    lines += [_PROCESS_TIME, tracing(session, analysis.extra_parts["overheads"])]
     parts = [text(item, analysis) for item in whole]
-    parts += [_of_phase(item) for item in analysis.calls if item not in whole and item.phase != TOTAL]
+    parts += [_of_phase(item) for item in costs if item not in whole and item.phase != TOTAL]
     return "\n\n".join(["\n".join(wrap(line, NARROW) for line in lines), *parts]) + "\n"
 
 
@@ -55,7 +57,7 @@ def _of_phase(item: CallCosts) -> str:
 
 def whole_runs(analysis: Analysis) -> list[CallCosts]:
     """Return, for each arm and point, the total, or the only phase."""
-    return list({(item.arm, item.baseline, item.point): item for item in analysis.calls}.values())
+    return list({(item.arm, item.baseline, item.point): item for item in analysis.extra_parts["calls"]}.values())
 
 
 def call_sentences(item: CallCosts) -> Iterator[str]:
@@ -101,6 +103,11 @@ def largest_group(item: CallCosts) -> str:
         f"{item.arm}{units.at(item.point)} over {item.baseline}, by traced calls: of {_seconds(item.whole)} of process "
         f"time {_sentence(found[0], _dearest(item, found[0]))}"
     )
+
+
+def causes(analysis: Analysis) -> Iterator[Cause]:
+    for cost in whole_runs(analysis):
+        yield Cause(cost.arm, cost.point, largest_group(cost))
 
 
 def _dearest(item: CallCosts, part: CallPart) -> CallPart | None:
