@@ -127,15 +127,15 @@ class Comparison:
         if not self.spread or not self.ratio:
             return None
         lasting = self.copies * estimators.student_quantile(0.5 + estimators.CONFIDENCE / 2, variance_pooling.MANY)
-        left = math.log(self.ratio / limit) ** 2 - lasting**2
-        if left <= 0:
+        square = math.log(self.ratio / limit) ** 2 - lasting**2
+        if square <= 0:
             return None
         smaller, larger = estimators.spread_range(estimators.own_degrees(self.n) + self.borrowed)
-        found = [
-            variance_pooling.rounds_needed(self.spread * factor, self.borrowed, math.sqrt(left))
+        needed = [
+            variance_pooling.rounds_needed(self.spread * factor, self.borrowed, math.sqrt(square))
             for factor in (smaller, 1.0, larger)
         ]
-        few, typical, many = found
+        few, typical, many = needed
         return None if few is None or typical is None or many is None else (few, typical, many)
 
     def low_among(self, family: int) -> float | None:
@@ -177,17 +177,17 @@ def compare(
         if runs.has((arm, point)) and runs.has((base, point))
     ]
     family = sum(not is_control(arm) for (arm, _), _ in pairs)
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for point in runs.points:
         here = [pair for pair in pairs if pair[0][1] == point]
         keys = list(dict.fromkeys(key for pair in here for key in pair))
         for phase in runs.phases(keys)[-1 if whole else 0 :]:
             for metric in metrics:
-                found += _compare_point(runs, here, phase, metric, family, looks)
+                comparisons += _compare_point(runs, here, phase, metric, family, looks)
             for name, figure in ({} if whole else runs.reported(keys, phase)).items():
-                made = _compare_point(runs, here, phase, name, family, looks)
-                found += [replace(item, unit=figure.unit, better=figure.better) for item in made]
-    return tuple(found)
+                reported = _compare_point(runs, here, phase, name, family, looks)
+                comparisons += [replace(comparison, unit=figure.unit, better=figure.better) for comparison in reported]
+    return tuple(comparisons)
 
 
 def _compare_point(
@@ -196,42 +196,43 @@ def _compare_point(
     """Compare all arms at one point: they share the estimate of the noise."""
     keys = list(dict.fromkeys(key for pair in pairs for key in pair))
     adjusting = find_adjusting(runs, keys, phase, metric)
-    found = [made for pair in pairs if (made := pair_up(runs, pair, phase, metric, adjusting))]
-    return compare_paired(found, phase, family, looks)
+    paired = [matched for pair in pairs if (matched := pair_up(runs, pair, phase, metric, adjusting))]
+    return compare_paired(paired, phase, family, looks)
 
 
-def compare_paired(found: Sequence[Paired], phase: str, family: int, looks: int = 0) -> Iterator[Comparison]:
+def compare_paired(paired: Sequence[Paired], phase: str, family: int, looks: int = 0) -> Iterator[Comparison]:
     """Compare arms by one metric known for each round: they share the estimate of the noise. Intervals are simultaneous
     with all ``family`` comparisons."""
-    compared = list(_compare_paired(found, phase, family, looks))
-    visible = max((visible_in(item) for item in compared if item.control), default=1.0)
-    return iter([replace(item, visible=visible) for item in compared])
+    compared = list(_compare_paired(paired, phase, family, looks))
+    visible = max((visible_in(comparison) for comparison in compared if comparison.control), default=1.0)
+    return iter([replace(comparison, visible=visible) for comparison in compared])
 
 
 def visible_in(control: Comparison) -> float:
     return visible_ratio(Interval(control.ratio or 0.0, control.low_bound, control.high_bound, control.n))
 
 
-def _compare_paired(found: Sequence[Paired], phase: str, family: int, looks: int) -> Iterator[Comparison]:
-    counted = [not is_control(item.arm[0]) for item in found]
-    positive = [(item, one) for item, one in zip(found, counted, strict=True) if item.positive]
-    shared = variance_pooling.share([item.ratio(one) for item, one in positive], family, looks)
+def _compare_paired(paired: Sequence[Paired], phase: str, family: int, looks: int) -> Iterator[Comparison]:
+    counted = [not is_control(pair.arm[0]) for pair in paired]
+    positive = [(pair, counts) for pair, counts in zip(paired, counted, strict=True) if pair.positive]
+    shared = variance_pooling.share([pair.ratio(counts) for pair, counts in positive], family, looks)
     plain = shared
-    if any(item.adjusting for item in found):
-        plain = variance_pooling.share([item.ratio(one, adjusted=False) for item, one in positive], family, looks)
+    if any(pair.adjusting for pair in paired):
+        plain = variance_pooling.share([pair.ratio(counts, adjusted=False) for pair, counts in positive], family, looks)
     ratios = iter(zip(shared, plain, strict=True))
-    proportional = len(positive) == len(found)
-    contrasts = [item.difference(one, proportional) for item, one in zip(found, counted, strict=True)]
+    proportional = len(positive) == len(paired)
+    contrasts = [pair.difference(counts, proportional) for pair, counts in zip(paired, counted, strict=True)]
     differences = variance_pooling.share(contrasts, family, looks)
-    for item, one, difference in zip(found, counted, differences, strict=True):
-        known = described(item.metric)
+    for pair, counts, difference in zip(paired, counted, differences, strict=True):
+        metric = described(pair.metric)
         empty = Comparison(
-            item.arm[0], item.base[0], phase, item.metric, None, None, None, min(item.one.size, item.other.size), 0.0,
-            None, None, None, NO_INTERVAL, item.arm[1], family=family if one else 1, unit=known.unit,
-            better=known.better, unpaired=isinstance(item, Unpaired),
+            pair.arm[0], pair.base[0], phase, pair.metric, None, None, None,
+            min(pair.arm_values.size, pair.base_values.size), 0.0, None, None, None, NO_INTERVAL, pair.arm[1],
+            family=family if counts else 1, unit=metric.unit, better=metric.better,
+            unpaired=isinstance(pair, Unpaired),
         )  # fmt: skip
-        compared = _of_difference(empty, item.widen_difference(difference))
-        yield _of_ratio(compared, item, *next(ratios)) if item.positive else compared
+        compared = _of_difference(empty, pair.widen_difference(difference))
+        yield _of_ratio(compared, pair, *next(ratios)) if pair.positive else compared
 
 
 def _of_difference(empty: Comparison, centre: variance_pooling.PooledEstimate) -> Comparison:
@@ -249,14 +250,17 @@ def _of_difference(empty: Comparison, centre: variance_pooling.PooledEstimate) -
 
 
 def _of_ratio(
-    made: Comparison, pair: Paired, centre: variance_pooling.PooledEstimate, plain: variance_pooling.PooledEstimate
+    comparison: Comparison,
+    pair: Paired,
+    centre: variance_pooling.PooledEstimate,
+    plain: variance_pooling.PooledEstimate,
 ) -> Comparison:
     centre = pair.widen(centre)
     ratio = as_ratio(centre.estimated())
     bounded = ratio.bounded or ratio.together
     smallest = centre.detectable()
     return replace(
-        made,
+        comparison,
         ratio=ratio.estimate,
         low=ratio.low,
         high=ratio.high,
@@ -269,7 +273,7 @@ def _of_ratio(
         narrowing=1 - _width(centre) / _width(pair.with_copies(plain)) if pair.covariate and plain.error else None,
         adjusted=pair.adjusted(),
         untrimmed=pair.untrimmed(),
-        spread=None if made.unpaired else centre.spread,
+        spread=None if comparison.unpaired else centre.spread,
         borrowed=centre.degrees - estimators.own_degrees(centre.n),
         low_bound=bounded.low,
         high_bound=bounded.high,

@@ -71,9 +71,9 @@ def _logs(runs: Runs, keys: Sequence[Key]) -> Floats:
 
 
 def _warm_up(values: Floats) -> float | None:
-    rest = values[1:]
-    if rest.size < _OTHERS:
+    later = values[1:]
+    if later.size < _OTHERS:
         return None
-    away = float(values[0] - np.median(rest))
-    spread = 1.4826 * float(np.median(np.abs(rest - np.median(rest))))
+    away = float(values[0] - np.median(later))
+    spread = 1.4826 * float(np.median(np.abs(later - np.median(later))))
     return exp(away) if abs(away) > FAR * spread > 0 else None

@@ -64,8 +64,8 @@ def read(samples: Iterable[Sample], repetitions: bool = True) -> Readings:
     walk = _Walk()
     for at in range(0, len(every), _SLICE):
         part = every[at : at + _SLICE]
-        counted = [item for item in part if item.status == "ok" and item.counts and item.phases]
-        walk.add(counted if repetitions else [item for item in counted if item.rerun_of is None])
+        counted = [sample for sample in part if sample.status == "ok" and sample.counts and sample.phases]
+        walk.add(counted if repetitions else [sample for sample in counted if sample.rerun_of is None])
     return walk.readings()
 
 
@@ -91,7 +91,7 @@ class _Walk:
         if len(set(lengths)) == 1:
             names: Iterable[tuple[str, ...]] = zip(*[map(_NAME, flat)] * lengths[0], strict=True)
         else:
-            names = (tuple(map(_NAME, found)) for found in phases)
+            names = (tuple(map(_NAME, run_phases)) for run_phases in phases)
         columns = (
             map(self.keys.__getitem__, map(_KEY, runs)),
             map(self.digests.__getitem__, map(_DIGESTS, runs)),
@@ -105,7 +105,7 @@ class _Walk:
         self.reported = self.reported or any(map(_REPORTED, flat))
         self.tasks = self.tasks or any(map(_TASKS, flat))
         begin = len(self.runs)
-        self.marked += [i for i, item in enumerate(runs, begin) if item.flags or item.rerun_of is not None]
+        self.marked += [i for i, run in enumerate(runs, begin) if run.flags or run.rerun_of is not None]
         self.runs += runs
 
     def readings(self) -> Readings:
@@ -118,11 +118,11 @@ class _Walk:
         )  # fmt: skip
 
 
-def _columns(figures: Callable[[Any], tuple[Any, ...]], width: int, things: Sequence[object]) -> Floats:
+def _columns(figures: Callable[[Any], tuple[Any, ...]], width: int, records: Sequence[object]) -> Floats:
     try:
-        flat = np.fromiter(chain.from_iterable(map(figures, things)), float, width * len(things))
+        flat = np.fromiter(chain.from_iterable(map(figures, records)), float, width * len(records))
     except TypeError:  # a None, for what was not measured: this takes longer
-        flat = np.array(list(map(figures, things)), float).ravel()
+        flat = np.array(list(map(figures, records)), float).ravel()
     return plausible(flat.reshape(-1, width).T)
 
 
@@ -137,5 +137,5 @@ def plausible(values: Floats) -> Floats:
     """Return figures with NaN above the plausible range, and 0 below. An imported file may hold any number. With these
     bounds, sums, squares and ratios remain finite floats."""
     size = np.abs(values)
-    made: Floats = np.where(size > _MOST, np.nan, np.where(size < _LEAST, 0.0, values))
-    return made
+    bounded: Floats = np.where(size > _MOST, np.nan, np.where(size < _LEAST, 0.0, values))
+    return bounded

@@ -32,19 +32,24 @@ class Difference:
     lasting: tuple[float, float] = (0.0, 0.0)
     family: int = 1
 
-    def of_baseline(self, item: Comparison) -> Difference:
+    def of_baseline(self, comparison: Comparison) -> Difference:
         """Return the difference with the figures of the session's own comparison of the same arms: an arm and its
         baseline have one interval of each kind."""
-        if item.estimate is None:
+        if comparison.estimate is None:
             return self
-        degrees = estimators.own_degrees(item.n) + item.borrowed
-        made = replace(
-            self, ratio=item.estimate, spread=item.spread, degrees=degrees, floor=item.copies, family=item.family
+        degrees = estimators.own_degrees(comparison.n) + comparison.borrowed
+        difference = replace(
+            self,
+            ratio=comparison.estimate,
+            spread=comparison.spread,
+            degrees=degrees,
+            floor=comparison.copies,
+            family=comparison.family,
         )
-        lasting = variance_pooling.lasting_quantiles(item.family)
-        together = made._errors(made.ratio.together, lasting[0])
-        bounded = made._errors(made.ratio.bounded or made.ratio.together, lasting[1])
-        return replace(made, quantiles=(together, bounded), lasting=lasting)
+        lasting = variance_pooling.lasting_quantiles(comparison.family)
+        together = difference._errors(difference.ratio.together, lasting[0])
+        bounded = difference._errors(difference.ratio.bounded or difference.ratio.together, lasting[1])
+        return replace(difference, quantiles=(together, bounded), lasting=lasting)
 
     def _errors(self, interval: Interval, lasting: float) -> float:
         """Return the half width of an interval in standard errors of the rounds, without the floor."""
@@ -82,14 +87,15 @@ class PairSet:
         size = sum(counted) * self.points
         if not size:
             return {}
-        judged = [replace(item, counted=one) for item, one in zip(self._contrasts, counted, strict=True)]
+        judged = [replace(contrast, counted=counts) for contrast, counts in zip(self._contrasts, counted, strict=True)]
         shared = variance_pooling.share(judged, size, self.rounds)
-        found = {}
-        for pair, one, centre in zip(self.pairs, counted, shared, strict=True):
-            if one:
-                item = _difference(pair, centre, size, self.visible)
-                found[item.arm, item.other], found[item.other, item.arm] = item, item.turned
-        return found
+        differences = {}
+        for pair, counts, centre in zip(self.pairs, counted, shared, strict=True):
+            if counts:
+                difference = _difference(pair, centre, size, self.visible)
+                differences[difference.arm, difference.other] = difference
+                differences[difference.other, difference.arm] = difference.turned
+        return differences
 
 
 def _difference(pair: Paired, shared: variance_pooling.PooledEstimate, family: int, visible: float) -> Difference:

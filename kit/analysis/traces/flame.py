@@ -50,8 +50,8 @@ def grow_flame(runs: Sequence[ProfiledRun], costs: Sequence[StackCost] = ()) -> 
     for path, spent in seconds.items():
         if spent >= NARROW * whole:
             below[path[:-1]].append(path)
-    found = {item.name: item for item in costs}
-    return Frame((), whole, None, _frames((), below, seconds, found))
+    cost_of = {cost.name: cost for cost in costs}
+    return Frame((), whole, None, _frames((), below, seconds, cost_of))
 
 
 def _frames(
@@ -61,8 +61,8 @@ def _frames(
     costs: Mapping[Stack, StackCost],
 ) -> tuple[Frame, ...]:
     return tuple(
-        Frame(item, seconds[item], costs.get(item), _frames(item, below, seconds, costs))
-        for item in sorted(below.get(path, ()), key=_order)
+        Frame(child, seconds[child], costs.get(child), _frames(child, below, seconds, costs))
+        for child in sorted(below.get(path, ()), key=_order)
     )
 
 
