@@ -21,16 +21,15 @@ FLEET = "fleet"  # FleetAnswer
 
 @dataclass(frozen=True)
 class Renderer:
-    """One output. ``of``: its subject. ``maker``: the function that makes the text, imported on use, relative to
-    kit.report; of an extra in full. ``what``: its description in help. ``suffix``: of its files, '' for terminal
-    output. ``mime``: its type in a browser; a session's renderer with a type is also offered as a file beside the
-    answer."""
+    """One output."""
 
     name: str
-    of: str
+    of: str  # its subject
+    #: The function that makes the text, imported on use, relative to kit.report; of an extra in full.
     maker: str
-    what: str
-    suffix: str = ""
+    what: str  # its description in help
+    suffix: str = ""  # of its files; '' for terminal output
+    #: Its type in a browser; a session's renderer with a type is also offered as a file beside the answer.
     mime: str = ""
 
     @property

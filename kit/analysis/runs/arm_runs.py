@@ -28,12 +28,12 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class RunTime:
-    """One run: its ``place`` among the arm's runs, ``flags`` if it was disturbed."""
+    """One run."""
 
-    place: int
+    place: int  # among the arm's runs, from 0
     round: int
-    seconds: float
-    flags: str
+    seconds: float  # real time of the whole run
+    flags: str  # why it counts as disturbed; '' if it does not
 
 
 @dataclass(frozen=True)

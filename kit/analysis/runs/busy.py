@@ -20,15 +20,14 @@ _SHARE = 0.05
 
 @dataclass(frozen=True)
 class BusyRounds:
-    """Busy rounds of a machine. ``machine``: its name in the fleet, '' if all rounds ran on one. ``used``: mean number
-    of CPUs that other programs used in these ``rounds``, of ``cpus`` in all; None if unknown. ``before``: just before
-    the rounds, not during them."""
+    """Busy rounds of a machine."""
 
-    machine: str
+    machine: str  # its name in the fleet; '' if all rounds ran on one
     rounds: tuple[int, ...]
+    #: Mean number of CPUs that other programs used in these rounds; None if unknown.
     used: float | None
-    cpus: int | None
-    before: bool
+    cpus: int | None  # number of the machine's CPUs; None if unknown
+    before: bool  # busy just before the rounds, not during them
 
 
 def busy_rounds(session: Session) -> tuple[BusyRounds, ...]:

@@ -20,58 +20,48 @@ from kit.model.sample import Sample
 class Comparison:
     """One arm against its baseline in one metric of one phase.
 
-    ``ratio`` with ``low`` and ``high``: geometric mean of the within-round ratios and its 95 % interval, None if a
-    round has a zero. ``difference`` (seconds per run): mean of the within-round differences, with its own interval.
-    ``n``: number of rounds. ``detectable``: the smallest ratio that n such rounds would have shown. ``unpaired``: the
-    runs of each are an independent sample; ratio and difference are those of two means, and ``n`` is the smaller number
-    of runs.
-
-    ``low_all`` and ``high_all`` are the simultaneous 95 % interval of all ``family`` comparisons of this phase and
-    metric; ``difference_low_all`` and ``difference_high_all`` are that of the differences. ``verdict`` rests on the
-    individual interval, ``verdict_all`` on the simultaneous one. ``covariate``: what the ratio is adjusted for;
-    ``narrowing``: the share by which this narrows its interval. ``adjusted``: the arm's mean in seconds at the
-    baseline's covariate. ``point``: values of swept parameters. ``metric``: one of COMPARED, or a figure that the
-    workload reports, with its ``unit``; ``better``: ``less`` or ``more``.
-
-    From ROBUST_FROM rounds on the ratio is the typical one, the mean without a tenth at either end, and ``untrimmed``
-    that of all. ``spread``: standard error of one round's log ratio; ``borrowed``: degrees of freedom beyond its own,
-    from the noise that arms share. ``copies``: standard error of what no number of rounds removes. ``low_bound`` to
-    ``high_bound``: the simultaneous 90 % interval, of two one-sided tests. ``visible``: the ratio that bounds the
-    control in the same metric, phase and point (kit.analysis.stats.estimate); 1 without a control."""
+    From ROBUST_FROM rounds on the ratio is the typical one, the mean without a tenth at either end. A simultaneous
+    interval is that of all ``family`` comparisons of this phase and metric."""
 
     arm: str
     baseline: str
     phase: str
-    metric: str
-    ratio: float | None
-    low: float | None
+    metric: str  # one of COMPARED, or a figure that the workload reports
+    ratio: float | None  # geometric mean of the within-round ratios; None if a round has a zero
+    low: float | None  # individual 95 % interval of the ratio: low to high
     high: float | None
-    n: int
+    n: int  # number of rounds; of unpaired runs the smaller number of runs
+    #: Mean of the within-round differences, in seconds per run, with its individual 95 % interval.
     difference: float
     difference_low: float | None
     difference_high: float | None
+    #: The smallest ratio that n such rounds would have shown with 80 % power.
     detectable: float | None
-    verdict: Verdict
-    point: str = ""
-    low_all: float | None = None
+    verdict: Verdict  # by the individual interval
+    point: str = ""  # values of swept parameters
+    low_all: float | None = None  # simultaneous 95 % interval of the ratio: low_all to high_all
     high_all: float | None = None
-    family: int = 1
-    verdict_all: Verdict = NO_INTERVAL
-    covariate: str = ""
-    narrowing: float | None = None
+    family: int = 1  # number of comparisons that the simultaneous interval allows for
+    verdict_all: Verdict = NO_INTERVAL  # by the simultaneous interval
+    covariate: str = ""  # what the ratio is adjusted for
+    narrowing: float | None = None  # the share by which the covariate narrows the ratio's interval
     unit: str = "s"
-    better: str = "less"
-    adjusted: float | None = None
-    untrimmed: float | None = None
-    spread: float | None = None
-    borrowed: int = 0
-    difference_low_all: float | None = None
+    better: str = "less"  # ``less`` or ``more``
+    adjusted: float | None = None  # the arm's mean in seconds at the baseline's covariate
+    untrimmed: float | None = None  # the ratio of all rounds, where the ratio is a trimmed mean
+    spread: float | None = None  # standard error of one round's log ratio
+    borrowed: int = 0  # degrees of freedom beyond its own, from the noise that arms share
+    difference_low_all: float | None = None  # simultaneous 95 % interval of the difference
     difference_high_all: float | None = None
     # A history does not store the others, so they do not count where its outcomes are compared.
+    #: Simultaneous 90 % interval, of two one-sided tests: low_bound to high_bound.
     low_bound: float | None = field(default=None, compare=False)
     high_bound: float | None = field(default=None, compare=False)
+    #: Standard error of what no number of rounds removes.
     copies: float = field(default=0.0, compare=False)
+    #: Runs of each are an independent sample; ratio and difference are those of two means.
     unpaired: bool = field(default=False, compare=False)
+    #: The ratio that bounds the control in the same metric, phase and point; 1 without a control.
     visible: float = field(default=1.0, compare=False)
 
     def __repr__(self) -> str:

@@ -40,9 +40,7 @@ class Adjusting:
 
 @dataclass(frozen=True)
 class Paired:
-    """One metric of an arm and its baseline, round by round. ``covariates``: of both, if one is in use. ``rounds``:
-    their numbers, empty if unknown. ``copies``: standard deviation of the log ratio between copies of the same files.
-    """
+    """One metric of an arm and its baseline, round by round."""
 
     arm: Key
     base: Key
@@ -50,8 +48,9 @@ class Paired:
     arm_values: Floats
     base_values: Floats
     adjusting: Adjusting | None
-    covariates: tuple[Floats, Floats] | None
-    copies: float = 0.0
+    covariates: tuple[Floats, Floats] | None  # of the arm and of its baseline, if one is in use
+    copies: float = 0.0  # standard deviation of the log ratio between copies of the same files
+    #: Their numbers; empty if unknown.
     rounds: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property

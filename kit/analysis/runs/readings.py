@@ -37,25 +37,23 @@ _PHASES, _NAME, _REPORTED, _TASKS = map(attrgetter, ("phases", "name", "reported
 
 @dataclass(frozen=True)
 class Readings:
-    """Runs that succeeded, in the order given. ``keys``, ``digests`` and ``shapes`` (the names of a run's phases) hold
-    distinct values; ``key``, ``digest`` and ``shape`` hold each run's index. ``figures``: FIGURES x phases, a run's
-    phases in sequence from ``first`` on; ``spins``: SPINS x runs. ``reported``, ``tasks``: whether any phase has them.
-    ``marked``: places of flagged runs and of reruns."""
+    """Runs that succeeded, in the order given."""
 
     runs: Sequence[Sample]
-    keys: tuple[Key, ...]
-    digests: tuple[Digests, ...]
+    keys: tuple[Key, ...]  # distinct values; ``key`` holds each run's index into them
+    digests: tuple[Digests, ...]  # distinct values, indexed by ``digest``
+    #: Distinct tuples of the names of a run's phases, indexed by ``shape``.
     shapes: tuple[tuple[str, ...], ...]
     key: Places
     digest: Places
     shape: Places
     round: Places
-    first: Places
-    figures: Floats
-    spins: Floats
-    reported: bool
-    tasks: bool
-    marked: Sequence[int]
+    first: Places  # each run's first column of ``figures``
+    figures: Floats  # FIGURES x phases, a run's phases in sequence
+    spins: Floats  # SPINS x runs
+    reported: bool  # whether any phase has a figure of the workload
+    tasks: bool  # whether any phase has tasks
+    marked: Sequence[int]  # places of flagged runs and of reruns
 
 
 def read(samples: Iterable[Sample], repetitions: bool = True) -> Readings:

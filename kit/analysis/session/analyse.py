@@ -29,19 +29,16 @@ NOTABLE = 0.05
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """The noise floor: two identical arms whose every difference is noise.
-
-    ``ratio`` with ``low`` and ``high``: copy against original, real time of the whole run, 95 % interval over ``n``
-    rounds. ``detectable``: the smallest penalty, as a ratio, that every comparison at that point detects with 80 %
-    power; the least sensitive comparison decides."""
+    """The noise floor: two identical arms whose every difference is noise. Real time of the whole run."""
 
     arm: str
     baseline: str
     point: str
-    ratio: float
-    low: float | None
+    ratio: float  # copy against original
+    low: float | None  # 95 % interval of the ratio: low to high
     high: float | None
-    n: int
+    n: int  # number of rounds
+    #: The smallest penalty, as a ratio, that even the least sensitive comparison at that point detects with 80 % power.
     detectable: float | None
 
     @property

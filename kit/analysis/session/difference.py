@@ -15,22 +15,18 @@ from kit.analysis.stats.estimate import Estimate, Interval, as_ratio
 
 @dataclass(frozen=True)
 class Difference:
-    """One arm over another. The simultaneous interval of ``ratio`` is that of the family of the pair.
-
-    ``spread``: standard deviation of one round's log ratio, estimated with ``degrees`` degrees of freedom; ``floor``:
-    that of what no number of rounds removes. ``quantiles``: half widths of the two simultaneous intervals, in standard
-    errors; ``lasting``: the same of the floor. ``family``: the number of comparisons, at all points of a sweep.
-    """
+    """One arm over another."""
 
     arm: str
     other: str
-    ratio: Estimate
-    spread: float | None = None
-    degrees: int = 0
-    floor: float = 0.0
+    ratio: Estimate  # its simultaneous interval is that of the family of the pair
+    spread: float | None = None  # standard deviation of one round's log ratio
+    degrees: int = 0  # degrees of freedom with which the spread is estimated
+    floor: float = 0.0  # standard deviation of what no number of rounds removes
+    #: Half widths of the two simultaneous intervals, in standard errors.
     quantiles: tuple[float, float] = (0.0, 0.0)
-    lasting: tuple[float, float] = (0.0, 0.0)
-    family: int = 1
+    lasting: tuple[float, float] = (0.0, 0.0)  # the same half widths for the floor
+    family: int = 1  # number of comparisons, at all points of a sweep
 
     def of_baseline(self, comparison: Comparison) -> Difference:
         """Return the difference with the figures of the session's own comparison of the same arms: an arm and its
@@ -66,14 +62,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class PairSet:
-    """Pairs of arms at one point, which share the estimate of the noise. ``rounds``: those that intervals are widened
-    for, 0 where their number was fixed beforehand. ``points``: number of points of the sweep, which divide the error
-    among them. ``visible``: the ratio that bounds the control."""
+    """Pairs of arms at one point, which share the estimate of the noise."""
 
     pairs: Sequence[Paired]
-    rounds: int
-    points: int
-    visible: float = 1.0
+    rounds: int  # those that intervals are widened for; 0 where their number was fixed beforehand
+    points: int  # number of points of the sweep, which divide the error among them
+    visible: float = 1.0  # the ratio that bounds the control
 
     @cached_property
     def _contrasts(self) -> list[variance_pooling.Contrast]:

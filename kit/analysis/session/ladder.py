@@ -51,20 +51,19 @@ class LadderStep:
 class Ladder:
     """The penalty of ``arm`` against ``baseline`` in one cost of one phase; ``steps`` add up to ``whole``.
 
-    ``base``: the baseline's cost in seconds, the base of shares. ``n``: number of rounds that contain every arm of the
-    ladder. ``largest``: the most expensive steps. That is one step if it is significantly above each other step in all
-    pairs, else those that do not differ significantly; empty if no cost is significant."""
+    ``largest`` is one step if that is significantly above each other step in all pairs, else the steps that do not
+    differ significantly; empty if no cost is significant."""
 
     arm: str
     baseline: str
     phase: str
     cost: str
     point: str
-    n: int
-    base: float
+    n: int  # number of rounds that contain every arm of the ladder
+    base: float  # the baseline's cost in seconds, of which shares are taken
     steps: tuple[LadderStep, ...]
     whole: LadderStep
-    largest: tuple[LadderStep, ...] = ()
+    largest: tuple[LadderStep, ...] = ()  # the most expensive steps
 
 
 def whole_ladder(ladders: Sequence[Ladder], cost: str) -> Ladder | None:

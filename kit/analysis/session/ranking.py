@@ -46,40 +46,29 @@ _COMMON = tuple(f"layer:{words}" for words in common_drivers())
 
 @dataclass(frozen=True)
 class RankRow:
-    """One arm. ``against``: it over the reference, None for the reference itself. ``seconds`` (or the metric's unit) is
-    the mean of its ``n`` runs, ``typical`` the reference's mean times the ratio: it keeps the order of the ratios where
-    a covariate or a few bad runs move the mean. Of unpaired runs it is the mean too.
+    """One arm.
 
-    ``rank_low`` to ``rank_high``: the ranks that it may have (Mogstad et al. 2024): 1 and as many as are significantly
-    better; ``group``: letters, and arms that share one are not significantly different (Piepho 2004). An arm that is no
-    pick (``bare``) has neither: 0 and ''.
-
-    ``verdict``: '' if one round or none contains both. An arm may differ significantly and yet by less than the margin:
+    ``typical`` keeps the order of the ratios where a covariate or a few bad runs move the mean; of unpaired runs it is
+    the mean too. Two arms that share a letter are not significantly different (Piepho 2004). An arm that is no pick
+    (``bare``) has neither ranks nor letters: 0 and ''. An arm may differ significantly and yet by less than the margin:
     it is ``equivalent``, since that answers whether the difference matters.
     """
 
     arm: str
     pick: bool
-    seconds: float
-    typical: float
-    against: Difference | None
-    rank_low: int
-    rank_high: int
-    group: str
-    n: int
-    verdict: Verdict = ""
+    seconds: float  # mean of its n runs, in seconds or the metric's unit
+    typical: float  # the reference's mean times the ratio
+    against: Difference | None  # it over the reference; None for the reference itself
+    rank_low: int  # 1 and as many as are significantly better (Mogstad et al. 2024)
+    rank_high: int  # the highest rank that it may have
+    group: str  # letters
+    n: int  # number of its runs
+    verdict: Verdict = ""  # '' if one round or none contains both
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """``rows`` from the best to the worst, those that are no picks among them. ``filesystems``: bare on each further
-    filesystem over bare on the first, which is what the filesystem alone costs. ``covariate``: what the ratios are
-    adjusted for. ``pairs``: every two picks, and all others with the reference. ``unranked``: what ran, but has no
-    ratio to the reference: no round contains both, or figures of 0. ``margin``: 0.03 where differences below 3 % are
-    equivalent. ``rounds``: those that the intervals are widened for, 0 where their number was fixed beforehand.
-    ``outdone``: a pick, and one that is better than it in the comparison with the best. ``unpaired``: runs are
-    independent samples. ``labelled``: arms are labels of imported figures. ``costs``: what each row's arm costs over
-    its baseline, where that is no container."""
+    """The arms of one point, ranked by one metric of one phase."""
 
     metric: str
     unit: str
@@ -87,16 +76,21 @@ class Ranking:
     phase: str
     point: str
     reference: str
-    rows: tuple[RankRow, ...]
+    rows: tuple[RankRow, ...]  # from the best to the worst, those that are no picks among them
+    #: Bare on each further filesystem over bare on the first: what the filesystem alone costs.
     filesystems: tuple[Difference, ...]
-    pairs: tuple[Difference, ...]
-    covariate: str = ""
+    pairs: tuple[Difference, ...]  # every two picks, and all others with the reference
+    covariate: str = ""  # what the ratios are adjusted for
+    #: What ran, but has no ratio to the reference: no round contains both, or figures of 0.
     unranked: tuple[str, ...] = ()
-    margin: float = DEFAULT_MARGIN
+    margin: float = DEFAULT_MARGIN  # 0.03 where differences below 3 % are equivalent
+    #: Those that intervals are widened for; 0 where their number was fixed beforehand.
     rounds: int = 0
+    #: A pick, and one that is better than it in the comparison with the best.
     outdone: tuple[tuple[str, str], ...] = ()
-    unpaired: bool = False
-    labelled: bool = False
+    unpaired: bool = False  # runs are independent samples
+    labelled: bool = False  # arms are labels of imported figures
+    #: What each row's arm costs over its baseline, where that is no container.
     costs: tuple[Comparison, ...] = ()
 
     @property

@@ -39,20 +39,17 @@ _NAMES: Mapping[str, Callable[[BuildTask], str]] = {
 @dataclass(frozen=True)
 class TaskCost:
     """The cost of a group of a phase's tasks in a run, in the metric of its comparison: CPU of their processes, or the
-    time from their start to their end.
+    time from their start to their end."""
 
-    ``by``: KIND or RECIPE, with ``name`` one of these or OTHERS; or ALL or REST, which have no name. Means are seconds
-    per run, over the compared rounds. A comparison's ``family`` is all groups by kind, or by recipe, in this phase and
-    metric. ``largest``: this kind's elapsed time grew by more than each other kind's, with all pairs of kinds tested.
-    ``copies``: how many copies of the workload ran at once; tasks are those of the first one alone, so there is no
-    REST."""
-
-    by: str
-    name: str
-    mean: float
-    base_mean: float
+    by: str  # KIND or RECIPE; or ALL or REST, which have no name
+    name: str  # a kind, a recipe, or OTHERS
+    mean: float  # seconds per run, over the compared rounds
+    base_mean: float  # the same of the baseline
+    #: Its family is all groups by kind, or by recipe, in this phase and metric.
     comparison: Comparison
+    #: This kind's elapsed time grew by more than each other kind's, with all pairs of kinds tested.
     largest: bool = False
+    #: Copies of the workload at once; tasks are those of the first alone, so more than one has no REST.
     copies: int = 1
 
 

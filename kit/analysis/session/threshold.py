@@ -26,13 +26,12 @@ _ENOUGH = 5
 
 @dataclass(frozen=True)
 class Threshold:
-    """The most that an arm may cost above its baseline. ``limit`` is a ratio: 1.1 for 10 %. ``phase`` is empty for the
-    whole run. In a sweep the limit applies to every point."""
+    """The most that an arm may cost above its baseline. In a sweep it applies to every point."""
 
     arm: str
-    phase: str
+    phase: str  # '' for the whole run
     metric: str
-    limit: float
+    limit: float  # a ratio: 1.1 for 10 %
 
     def __str__(self) -> str:
         metric = "" if self.metric == "real" else f" {self.metric}"

@@ -36,15 +36,13 @@ ENDS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 @dataclass(frozen=True)
 class Effects:
-    """Data of machines: log ratios, their variances, and these variances' degrees of freedom. Shape: fleets x machines,
-    or machines alone. ``shared``: all variances of a fleet come from one estimate, of ``d``. ``n``: number of rounds of
-    each machine."""
+    """Data of machines. Shape: fleets x machines, or machines alone."""
 
-    y: Floats
-    v: Floats
-    d: Floats
-    shared: bool = False
-    n: Floats | float = 1.0
+    y: Floats  # log ratios
+    v: Floats  # variances of the log ratios
+    d: Floats  # degrees of freedom of these variances
+    shared: bool = False  # all variances of a fleet come from one estimate
+    n: Floats | float = 1.0  # number of rounds of each machine
 
     @property
     def machines(self) -> int:
@@ -110,18 +108,16 @@ def _trigamma_inverse(values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Fit:
-    """Estimates for fleets. ``w``: weights. ``tau2``: the variance of the machines' truths. ``mean`` with its standard
-    ``error``: Student's t with the number of machines less 1. ``squares``: weighted, about the mean; their expectation
-    is ``noise`` + ``slope`` * tau². ``of_noise``: degrees of freedom of ``noise``."""
+    """Estimates for fleets."""
 
-    w: Floats
-    tau2: Floats
-    mean: Floats
-    error: Floats
-    squares: Floats
+    w: Floats  # weights of the machines
+    tau2: Floats  # variance of the machines' truths
+    mean: Floats  # weighted, of the machines
+    error: Floats  # standard error of the mean: Student's t with the number of machines less 1
+    squares: Floats  # weighted, about the mean; their expectation is noise + slope * tau²
     noise: Floats
     slope: Floats
-    of_noise: Floats
+    of_noise: Floats  # degrees of freedom of ``noise``
 
 
 def fit(effects: Effects) -> Fit:

@@ -81,36 +81,32 @@ class Values:
 
 @dataclass(frozen=True)
 class Contrast:
-    """The difference of two arms: its centre by its own values alone. ``alike``: shares the noise estimate of the
-    others. ``counted``: belongs to the family; a control does not. ``values``: None if only the centre is known.
-    ``scale``: the comparison's change with the logarithm of either arm, (1, 1) for a ratio's logarithm. ``freedom``:
-    Welch's degrees of freedom, no whole number; None for the centre's."""
+    """The difference of two arms."""
 
     pair: Pair
-    centre: Centre
-    alike: bool
-    counted: bool = True
-    values: Values | None = None
+    centre: Centre  # by its own values alone
+    alike: bool  # shares the noise estimate of the others
+    counted: bool = True  # belongs to the family; a control does not
+    values: Values | None = None  # None if only the centre is known
+    #: The comparison's change with the logarithm of either arm: (1, 1) for a ratio's logarithm.
     scale: tuple[float, float] = (1.0, 1.0)
+    #: Welch's degrees of freedom, no whole number; None for the centre's.
     freedom: float | None = None
 
 
 @dataclass(frozen=True)
 class PooledEstimate(Centre):
     """A centre with an error from the shared estimate of noise. Student's t with its degrees of freedom gives the 95 %
-    interval. The degrees are never fewer than the comparison's own.
+    interval. The degrees are never fewer than the comparison's own."""
 
-    ``together``: half-width of the interval simultaneous with the rest of the family, in errors. ``detected``: the
-    difference, in errors, whose interval excludes 0 with 80 % power. ``spread``: of one round, unbiased in the median;
-    None if n < 2. ``bounded``: half-width, in errors, of the interval for two one-sided tests of the same family. Its
-    total error rate is twice that of ``together``; on either side the rate equals that of ``together`` on both.
-    ``lasting``: ``together`` and ``bounded`` of a known error that is the same at every look, which needs no
-    widening."""
-
+    #: Half-width of the interval that is simultaneous with its family, in errors.
     together: float = 0.0
-    detected: float = 0.0
-    spread: float | None = None
+    detected: float = 0.0  # the difference, in errors, whose interval excludes 0 with 80 % power
+    spread: float | None = None  # of one round, unbiased in the median; None if n < 2
+    #: Half-width, in errors, for two one-sided tests of the same family: twice the total error rate of
+    #: ``together``, so that on either side the rate equals that of ``together`` on both.
     bounded: float = 0.0
+    #: ``together`` and ``bounded`` of a known error that is the same at every look, which needs no widening.
     lasting: tuple[float, float] = (0.0, 0.0)
 
     def interval_together(self) -> Interval:
@@ -250,16 +246,14 @@ def _layout(group: Sequence[Contrast], places: Places, arms: int) -> tuple[Float
 
 @dataclass(frozen=True)
 class _Quantiles:
-    """Quantiles of a group, of a normal distribution; each comparison converts them to its own degrees of freedom.
-    ``alone`` and ``together``: of 95 % intervals; ``lone`` and ``bounded``: of intervals for two one-sided tests.
-    ``median``: of the error, in units of the true one. ``power``: true errors by which a difference exceeds the median
-    half-width if intervals exclude 0 with ``POWER``."""
+    """Quantiles of a group, of a normal distribution; each comparison converts them to its own degrees of freedom."""
 
-    alone: float
-    together: float
-    lone: float
-    bounded: float
-    median: float
+    alone: float  # of an individual 95 % interval
+    together: float  # of the simultaneous 95 % interval
+    lone: float  # of an individual interval for two one-sided tests
+    bounded: float  # of the simultaneous interval for two one-sided tests
+    median: float  # of the error, in units of the true one
+    #: True errors by which a difference exceeds the median half-width if intervals exclude 0 with POWER.
     power: float
 
 
@@ -334,15 +328,13 @@ def _student_quantiles(z: float | Floats, degrees: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Draws:
-    """Simulated comparisons x draws. ``z``: absolute estimates, as quantiles of a normal distribution. ``away`` and
-    ``ratio``: estimates and their errors, in units of the true error. ``freedom``: degrees. ``hit``: whether a
-    comparison includes the noisy arm."""
+    """Simulated comparisons x draws."""
 
-    z: Floats
-    away: Floats
-    ratio: Floats
-    freedom: Floats
-    hit: NDArray[np.bool_]
+    z: Floats  # absolute estimates, as quantiles of a normal distribution
+    away: Floats  # estimates, in units of the true error
+    ratio: Floats  # estimated errors, in units of the true error
+    freedom: Floats  # degrees of freedom of the errors
+    hit: NDArray[np.bool_]  # whether a comparison includes the noisy arm
 
 
 @lru_cache(maxsize=16)

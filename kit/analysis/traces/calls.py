@@ -44,20 +44,18 @@ _CPU, _USER, _SYS = ("cpu",), ("cgroup_user", "user"), ("cgroup_sys", "sys")
 
 @dataclass(frozen=True)
 class CallPart:
-    """Calls of one group, or of one name in it, per run: their number and cost on the arm and on its baseline. Also the
-    cost's difference with its 95 % interval. ``share``: of the whole difference, None if that is not significant. Costs
-    are seconds. ``errors``: number of failures on the arm, by errno; ``base_errors``: on the baseline."""
+    """Calls of one group, or of one name in it, on the arm and on its baseline."""
 
     group: str
     name: str
-    count: float
+    count: float  # calls per run
     base_count: float
-    cost: float
+    cost: float  # seconds per run
     base_cost: float
-    difference: Interval
-    share: float | None
-    errors: tuple[tuple[str, float], ...] = ()
-    base_errors: tuple[tuple[str, float], ...] = ()
+    difference: Interval  # in seconds per run, with its 95 % interval
+    share: float | None  # of the whole difference; None if that is not significant
+    errors: tuple[tuple[str, float], ...] = ()  # failures on the arm, by errno
+    base_errors: tuple[tuple[str, float], ...] = ()  # failures on the baseline
 
     @property
     def each(self) -> float | None:
@@ -71,41 +69,39 @@ class CallPart:
 
 @dataclass(frozen=True)
 class CopyUps:
-    """Files and directories copied from lower layers to the upper one, per run, and the files' size in bytes.
-    ``unseen``: greatest number of unions in a run whose upper directory was not found; their copies are missing here.
-    ``copied_bytes``: of their data, what copying wrote at most, less for clones and holes; None if not known.
-    ``unmarked``: other files that were copied or created: their union marks no copies of such files."""
+    """Files and directories copied from lower layers to the upper one, per run."""
 
     files: float = 0.0
     directories: float = 0.0
-    bytes: float = 0.0
+    bytes: float = 0.0  # the files' size
+    #: Greatest number of unions in a run whose upper directory was not found: their copies are missing here.
     unseen: int = 0
+    #: Of the files' data, what copying wrote at most, less for clones and holes; None if not known.
     copied_bytes: float | None = None
+    #: Other files that were copied or created: their union marks no copies of such files.
     unmarked: float = 0.0
 
 
 @dataclass(frozen=True)
 class CallCosts:
-    """One arm against its baseline in one phase. ``whole`` = ``groups`` + ``user`` + ``rest``, all differences in
-    seconds per run; ``n``: traced rounds. ``real``: of measured runs. ``calls``: the members of ``groups``. ``fuse``:
-    requests to a daemon; ``functions``: of the kernel; calls contain their time. ``lost``: calls that were not
-    recorded, per run, of the arm and its baseline."""
+    """One arm against its baseline in one phase. ``whole`` = ``groups`` + ``user`` + ``rest``, in seconds per run."""
 
     arm: str
     baseline: str
     point: str
     phase: str
-    n: int
+    n: int  # traced rounds
     whole: Interval
-    real: Interval
+    real: Interval  # real time of measured runs
     groups: tuple[CallPart, ...]
-    calls: tuple[CallPart, ...]
-    fuse: tuple[CallPart, ...]
+    calls: tuple[CallPart, ...]  # the members of ``groups``
+    fuse: tuple[CallPart, ...]  # requests to a FUSE daemon; calls contain their time
     user: Interval
-    rest: Interval
+    rest: Interval  # faults and tracing: CPU of the kernel outside calls
+    #: Calls that were not recorded, per run, of the arm and its baseline.
     lost: tuple[float, float] = (0.0, 0.0)
     copied: CopyUps = CopyUps()  # on the arm
-    functions: tuple[CallPart, ...] = ()
+    functions: tuple[CallPart, ...] = ()  # of the kernel; calls contain their time
 
     def share(self, part: Interval) -> float | None:
         """Return the share of the whole difference that a part is; None where the whole is not significant."""

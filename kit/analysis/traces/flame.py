@@ -21,13 +21,13 @@ COLOURED = 0.005
 
 @dataclass(frozen=True)
 class Frame:
-    """``seconds``: mean CPU per run in it and all that it calls. ``cost``: against the baseline, None where the arm has
-    none, or where the frame is too small for a comparison. ``below``: what it calls, by name."""
+    """One frame of a flame graph."""
 
     path: Stack
-    seconds: float
+    seconds: float  # mean CPU per run in it and all that it calls
+    #: Against the baseline; None where the arm has none, or where the frame is too small for a comparison.
     cost: StackCost | None
-    below: tuple[Frame, ...]
+    below: tuple[Frame, ...]  # what it calls, by name
 
     @property
     def name(self) -> str:

@@ -32,29 +32,27 @@ class FunctionCost:
 
 @dataclass(frozen=True)
 class ArmProfile:
-    """CPU of an arm against its baseline. ``functions``: those that differ most, alone and with callees; ``flame``:
-    with each frame against the baseline."""
+    """CPU of an arm against its baseline."""
 
     arm: str
     baseline: str
     whole: StackCost
     parts: Sequence[StackCost]
-    functions: Sequence[FunctionCost]
-    flame: Frame
+    functions: Sequence[FunctionCost]  # those that differ most, alone and with callees
+    flame: Frame  # each frame with its difference from the baseline
 
 
 @dataclass(frozen=True)
 class ProfileAnalysis:
-    """At one point of a sweep. ``event``: what was sampled; ``samples`` and ``lost`` of all runs; ``rounds``: how many
-    rounds. ``flames``: of arms without a baseline."""
+    """The profiles of one point of a sweep."""
 
     point: str
-    event: str
-    samples: int
-    lost: int
-    rounds: int
+    event: str  # what was sampled
+    samples: int  # stacks of all runs
+    lost: int  # stacks that the kernel could not hand over, of all runs
+    rounds: int  # number of traced rounds
     arms: Sequence[ArmProfile]
-    flames: Mapping[str, Frame]
+    flames: Mapping[str, Frame]  # of arms without a baseline
 
 
 def analyse_profiles(session: Session) -> tuple[ProfileAnalysis, ...]:

@@ -60,19 +60,16 @@ class ProfiledRun:
 
 @dataclass(frozen=True)
 class StackCost:
-    """Seconds of CPU per run of ``name`` in an arm and in its baseline, over the rounds that contain both. Also their
-    difference, whose simultaneous interval is of all ``family``.
+    """CPU of ``name`` in an arm and in its baseline, over the rounds that contain both."""
 
-    ``by``: SELF or INCLUSIVE with a function's name; PART with a part of the machine; PATH with a stack's beginning;
-    WHOLE without a name."""
-
-    by: str
+    by: str  # SELF, INCLUSIVE, PART, PATH or WHOLE
+    #: A function; a part of the machine (PART), a stack's beginning (PATH), or empty (WHOLE).
     name: Stack
     arm: str
     baseline: str
-    mean: float
-    base_mean: float
-    difference: Estimate
+    mean: float  # seconds per run
+    base_mean: float  # the same of the baseline
+    difference: Estimate  # its simultaneous interval is that of all ``family``
     family: int
 
 

@@ -42,11 +42,11 @@ class TasksView:
 
 @dataclass(frozen=True)
 class FlameView:
-    """``coloured``: against a baseline. ``line``: what differs, in words."""
+    """A flame graph with its tables."""
 
     picture: Picture
-    coloured: bool
-    line: str
+    coloured: bool  # against a baseline
+    line: str  # what differs, in words
     tables: Sequence[ProfileTable]
 
 

@@ -11,13 +11,13 @@ _FARTHEST = 300.0  # from 1, as a logarithm: two noisy runs have intervals that 
 
 @dataclass(frozen=True)
 class Scale:
-    """From ``low``–``high`` to ``left``–``right``; ``log``: on a logarithmic scale."""
+    """A map from values, ``low`` to ``high``, to pixels, ``left`` to ``right``."""
 
     low: float
     high: float
     left: float
     right: float
-    log: bool = False
+    log: bool = False  # logarithmic
 
     def at(self, value: float) -> float:
         low, high = self._of(self.low), self._of(self.high)

@@ -25,13 +25,12 @@ _UNBOUNDED = 11.0
 
 @dataclass(frozen=True)
 class _Choice:
-    """A choice of arms. ``best``: picks that may be the best or are equivalent to its first, the reference of the
-    others. ``same``: those equivalent to the first, itself included. ``beaten``: picks that are significantly worse
-    than another one."""
+    """A choice of arms."""
 
+    #: Picks that may be the best or are equivalent to its first, the reference of the others.
     best: Sequence[RankRow]
-    same: Sequence[RankRow]
-    beaten: Sequence[RankRow]
+    same: Sequence[RankRow]  # those equivalent to the first, itself included
+    beaten: Sequence[RankRow]  # picks that are significantly worse than another one
 
 
 def headline(ranking: Ranking, set_aside: Collection[str] = ()) -> str:
