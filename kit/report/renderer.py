@@ -27,31 +27,29 @@ FLEET = "fleet"  # FleetAnswer
 
 @dataclass(frozen=True)
 class Renderer:
-    """One output. ``of``: its subject. ``maker``: the function that makes the text, imported on use, relative to
-    kit.report; of an extra in full. ``what``: its description in help. ``suffix``: of its files, '' for terminal
-    output. ``mime``: its type in a browser; a session's renderer with a type is also offered as a file beside the
-    answer. ``after``: of an extra's, the renderer that is listed before it. ``flag``: ``kit show`` has ``--NAME`` for
-    it, which the answer names where ``suits`` says that there is something to show."""
+    """One output."""
 
     name: str
-    of: str
+    of: str  # its subject
+    #: The function that makes the text, imported on use, relative to kit.report; of an extra in full.
     maker: str
-    what: str
-    suffix: str = ""
+    what: str  # its description in help
+    suffix: str = ""  # of its files; '' for terminal output
+    #: Its type in a browser; a session's renderer with a type is also offered as a file beside the answer.
     mime: str = ""
-    after: str = ""
-    flag: bool = False
-    suits: Callable[[Session, Analysis], bool] | None = None
+    after: str = ""  # of an extra's: the renderer that is listed before it
+    flag: bool = False  # whether kit show has --NAME for it, which the answer names
+    suits: Callable[[Session, Analysis], bool] | None = None  # whether there is something to show
 
     @property
     def file(self) -> str:
         """Return the name of the only file of its kind: ``junit.xml``."""
         return f"{self.name}.{self.suffix}"
 
-    def render(self, *given: object) -> str:
-        """Return the text. ``given``: the arguments listed at its subject."""
+    def render(self, *arguments: object) -> str:
+        """Return the text. ``arguments``: those listed at its subject."""
         maker = self.maker if self.maker.startswith("kit.") else f"kit.report.{self.maker}"
-        text: str = pkgutil.resolve_name(maker)(*given)
+        text: str = pkgutil.resolve_name(maker)(*arguments)
         return text
 
 
@@ -90,16 +88,16 @@ def renderers(of: str) -> tuple[Renderer, ...]:
 
 
 def names(of: str) -> list[str]:
-    return [item.name for item in renderers(of)]
+    return [renderer.name for renderer in renderers(of)]
 
 
 def find(of: str, name: str) -> Renderer:
-    return next(item for item in renderers(of) if item.name == name)
+    return next(renderer for renderer in renderers(of) if renderer.name == name)
 
 
 def offered() -> tuple[Renderer, ...]:
     """Return the renderers of a session that are offered as a file beside the answer, or in a browser."""
-    return tuple(item for item in renderers(SESSION) if item.mime)
+    return tuple(renderer for renderer in renderers(SESSION) if renderer.mime)
 
 
 def flags() -> tuple[Renderer, ...]:

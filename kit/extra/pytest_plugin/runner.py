@@ -36,8 +36,8 @@ class SessionRunner:
         ``note``: a warning about the request, shown first. Raises KitError, pytest.UsageError."""
         from kit.core.paths import find_paths
         from kit.report.format.sanitize import shown
+        from kit.session.launch import launch
         from kit.session.prepared import StartOptions
-        from kit.session.start import launch
 
         refuse_xdist(self.config, FIXTURE)
         if note:

@@ -17,20 +17,20 @@ from kit.report.plot import Picture
 
 @dataclass(frozen=True)
 class CallsView:
-    """Calls of an arm at one point: ``sentences``, the answer first."""
+    """Calls of an arm at one point."""
 
-    sentences: Sequence[str]
+    sentences: Sequence[str]  # the answer first
     tables: Sequence[CallTable]
     notes: Sequence[str]
 
 
 @dataclass(frozen=True)
 class FlameView:
-    """``coloured``: against a baseline. ``line``: what differs, in words."""
+    """A flame graph with its tables."""
 
     picture: Picture
-    coloured: bool
-    line: str
+    coloured: bool  # against a baseline
+    line: str  # what differs, in words
     tables: Sequence[ProfileTable]
 
 

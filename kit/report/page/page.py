@@ -45,7 +45,7 @@ class SessionView:
 
     session: Session
     analysis: Analysis
-    said: Explanation
+    explanation: Explanation
     findings: Sequence[Finding]
     fleet_cost: FleetView | None
     intervals: Picture | None
@@ -58,10 +58,10 @@ class SessionView:
 
     @property
     def pictures(self) -> list[Picture]:
-        found = [self.intervals, self.attribution, *(part.picture for part in self.tasks), self.runs]
-        found += [picture for section in self.sections for picture in section.pictures]
-        found += [track.picture for track in self.tracks]
-        return [item for item in found if item]
+        pictures = [self.intervals, self.attribution, *(part.picture for part in self.tasks), self.runs]
+        pictures += [picture for section in self.sections for picture in section.pictures]
+        pictures += [track.picture for track in self.tracks]
+        return [picture for picture in pictures if picture]
 
 
 def view(
@@ -74,12 +74,12 @@ def view(
     """Return the view. ``tracks``: a series of one session is left out. ``links``: addresses of the data, by name;
     without any, data are part of the page."""
     session, analysis = shown_session(session, analysis)
-    limits = [item.threshold for item in findings]
+    limits = [finding.threshold for finding in findings]
     several = [track for track in tracks if len(track.series.entries) > 1]
     return SessionView(
         session=session,
         analysis=analysis,
-        said=explain(session, analysis),
+        explanation=explain(session, analysis),
         findings=findings,
         fleet_cost=view_fleet_cost(answer_split(session)) if makers(session.facts) else None,
         intervals=plot_intervals(whole_real(analysis.comparisons), analysis.margin, f"{session.id}-intervals"),
@@ -95,21 +95,22 @@ def view(
 def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:
     tables = task_tables(analysis, "; ")
     places = dict.fromkeys((table.phase, table.point) for table in tables)
-    found = []
+    views = []
     for i, (phase, point) in enumerate(places, 1):
-        picture = plot_tasks([item for item in analysis.arms if item.point == point], phase, f"{session.id}-tasks-{i}")
-        found.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
-    return found
+        picture = plot_tasks([runs for runs in analysis.arms if runs.point == point], phase, f"{session.id}-tasks-{i}")
+        views.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
+    return views
 
 
 def track_view(track: ChangeHistory, limits: Sequence[Threshold], name: str) -> TrackView:
     """Return a series as a plot, sentences and a table; with the limit on the whole run if ``limits`` has one."""
     newest = track.series.entries[-1].outcome
-    item = newest.comparison
-    mine = [
-        one.limit
-        for one in limits
-        if (one.arm, one.metric) == (item.arm, item.metric) and (one.phase == item.phase if one.phase else newest.whole)
+    comparison = newest.comparison
+    matching = [
+        threshold.limit
+        for threshold in limits
+        if (threshold.arm, threshold.metric) == (comparison.arm, comparison.metric)
+        and (threshold.phase == comparison.phase if threshold.phase else newest.whole)
     ]
     commits = commits_of(track.series.entries)
     rows = [
@@ -127,5 +128,5 @@ def track_view(track: ChangeHistory, limits: Sequence[Threshold], name: str) -> 
     lines = change_lines(track)
     if track.series.began_with:
         lines.append(f"this series began because these changed: {'; '.join(map(str, track.series.began_with))}")
-    picture = plot_track(track, mine[0] if mine else None, name)
+    picture = plot_track(track, matching[0] if matching else None, name)
     return TrackView(picture, lines, headers, rows)

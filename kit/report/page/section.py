@@ -14,21 +14,21 @@ from kit.report.plot.picture import Picture
 
 @dataclass(frozen=True)
 class SectionView:
-    """A template, which sees this view as ``section``; what it shows, and the pictures in it."""
+    """What a section shows of a session, and the pictures in it."""
 
-    template: str
+    template: str  # which sees this view as ``section``
     content: Any
     pictures: Sequence[Picture] = ()
 
 
 @dataclass(frozen=True)
 class PageSection:
-    """``method``: a sentence on it below each page. ``script``: a file beside its template."""
+    """One section."""
 
     #: None where there is nothing to show.
     show: Callable[[Session, Analysis], SectionView | None]
-    method: str
-    script: str = ""
+    method: str  # a sentence on it below each page
+    script: str = ""  # a file beside its template
 
 
 def page_sections() -> tuple[PageSection, ...]:

@@ -10,11 +10,11 @@ from kit.extensions import EXTRAS
 
 
 class Cause(NamedTuple):
-    """``sentence``: '' where nothing significant explains it."""
+    """What an arm's cost comes from, at one point."""
 
     arm: str
     point: str
-    sentence: str
+    sentence: str  # '' where nothing significant explains it
 
 
 def causes(analysis: Analysis) -> Iterator[Cause]:

@@ -20,7 +20,7 @@ BAD = "\x1b]0;title\x07\x1b[2J\x9b31m --password hunter2 \u202eevil"
 _CONFTEST = """
 from dataclasses import replace
 from pathlib import Path
-import kit.session.start
+import kit.session.launch
 from kit.core.codec import decode_json
 from kit.core.errors import RunError
 from kit.model.event import Told
@@ -34,7 +34,7 @@ def launch(request, paths, store, observer, options):
         raise RunError("the daemon said " + BAD, "look at " + BAD)
     return decode_json(Session, Path({file!r}).read_bytes())
 
-kit.session.start.launch = launch
+kit.session.launch.launch = launch
 """
 _TESTS = """
 def test_a_run(kit_compare):
