@@ -278,8 +278,8 @@ def _why(analysis: Analysis) -> Iterator[str]:
     for arm, point in (preferred or list(tasks))[:1]:
         yield largest_part(analysis, arm, point)
     added = [*causes(analysis)]
-    of_references = [cause for cause in added if (cause.arm, cause.point) in references]
-    yield from (cause.sentence for cause in (of_references or added)[:1] if cause.sentence)
+    explained = [cause for cause in added if (cause.arm, cause.point) in references]
+    yield from (cause.sentence for cause in (explained or added)[:1] if cause.sentence)
 
 
 def _split(steps: Ladder) -> str:
