@@ -36,9 +36,9 @@ def test_what_a_row_names_exists() -> None:
     for extra in EXTRAS:
         makers = [
             *(command.maker for command in extra.commands), *extra.scenarios.values(), *extra.renderers.values(),
-            *filter(None, [extra.pages, extra.readers, extra.places, extra.traced_rounds]),
+            *filter(None, [extra.pages, extra.readers, extra.places, extra.traced_rounds, extra.tracks, extra.turning]),
             *(check for _, check in (*extra.checks, *extra.held_checks)), *extra.documents.values(),
-            *extra.engines.values(),
+            *extra.engines.values(), *extra.page_parts.values(),
         ]  # fmt: skip
         assert makers and all(extra.load(maker) is not None for maker in makers), extra.name
 

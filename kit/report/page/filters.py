@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kit.analysis.history.regression import Finding
 from kit.analysis.runs.arm_runs import ArmRuns
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, whole_real
@@ -85,12 +84,6 @@ def measured(session: Session, analysis: Analysis) -> str:
     arms = {item.arm for item in analysis.arms}
     how = f"of {len(arms)} arms" if session.unpaired else f"of {len(arms)} arms in random order"
     return f"{'; '.join(parts)}; {summary.rounds(session)} {how}."
-
-
-def finding_row(item: Finding) -> tuple[str, str, str, str]:
-    found = item.comparison
-    interval = percent_interval(found.estimate) if found else units.NOTHING
-    return f"{item.threshold}{units.at(found.point) if found else ''}", item.status, interval, item.why
 
 
 def ladder_rows(item: Ladder) -> list[tuple[str, str, str, str]]:
@@ -172,7 +165,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "comparison_table": comparison_table,
     "embedded": embedded,
     "failed": summary.failed,
-    "finding_row": finding_row,
     "headings": headings,
     "headline": ranking_headline,
     "interval_row": interval_row,
