@@ -43,8 +43,7 @@ def report(
 
     SESSION is an id, its beginning, or last. The page needs no network."""
     from kit.analysis.session.analyse import analyse
-    from kit.report.page.page import view
-    from kit.store.series import find_tracks
+    from kit.report.page.page import find_tracks, view
 
     formats = _formats(plot_format)
     output = output or ("" if plots else "report.html")

@@ -39,8 +39,8 @@ from kit.store.session_query import (
 )
 
 if TYPE_CHECKING:
-    from kit.analysis.history.history import Entry
     from kit.analysis.runs.compare import Comparison
+    from kit.analysis.session.entry import Entry
     from kit.store.kept_outcomes import KeptOutcomes
 
 

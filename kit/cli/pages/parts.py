@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kit.cli.lazy import LazyGroup
 from kit.cli.pages.commands import commands
 from kit.cli.pages.drivers import drivers
-from kit.cli.pages.markdown import code, table
+from kit.cli.pages.markdown import code, keys_table, table
 from kit.extensions import EXTRAS
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
     return {
         "metrics": metrics, "arms": arms, "filesystems": filesystems, "drivers": drivers,
         "commands": partial(commands, root), "scenarios": scenarios, "scenario-keys": scenario_keys,
-        "nightly-keys": nightly_keys, "settings": settings, "facts": facts, "errors": errors,
+        "settings": settings, "facts": facts, "errors": errors,
         "assumptions": assumptions, "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
         "programs-read": programs_read, "environment": environment, "store-views": store_views, "verdicts": verdicts,
+        **{name: extra.load(maker) for extra in EXTRAS for name, maker in extra.page_parts.items()},
     }  # fmt: skip
 
 
@@ -125,20 +126,7 @@ def scenario_keys() -> str:
     """All keys of a scenario file, as it is read."""
     from kit.model.scenariofile import known_keys
 
-    return _keys(known_keys())
-
-
-def nightly_keys() -> str:
-    """All keys of a nightly file, as it is read."""
-    from kit.nightly.file import known_keys
-
-    return _keys(known_keys())
-
-
-def _keys(tables: Mapping[str, Mapping[str, str]]) -> str:
-    rows = [(f"`{where}`" if where != "top" else where, f"`{key}`", text)
-            for where, keys in tables.items() for key, text in keys.items()]  # fmt: skip
-    return table(("table", "key", "is"), rows)
+    return keys_table(known_keys())
 
 
 def verdicts() -> str:

@@ -10,6 +10,7 @@ from kit.analysis.fleet.answer import SHARED, LeftOut
 from kit.analysis.fleet.cost import LEAST
 from kit.analysis.session.ranking import split_picks
 from kit.core.errors import UsageError
+from kit.extra.history.fleet_history import lot
 from kit.extra.matrix.analysis.filling import find_compared, find_differences, find_different_work, find_missing
 from kit.extra.matrix.analysis.matrix import Matrix, make_matrix
 from kit.extra.matrix.analysis.pooled import pooled_rows
@@ -21,7 +22,6 @@ from kit.model.machine_class import class_of
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.session import DONE, Session
 from kit.model.sweep import COPIES
-from kit.store.fleet_history import lot
 from kit.store.schema.tables import machine_of
 from kit.store.session_query import SessionFilter
 from kit.store.store import Store

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import ARRAY, ColumnElement, Connection, Row, Text, any_, delete, literal, select
 
-from kit.analysis.history.outcome import Outcome
 from kit.analysis.runs.compare import Comparison
+from kit.analysis.session.outcome import Outcome
 from kit.core.codec import UnreadableError, decode, decode_json, encode_json
 from kit.store.schema.rows import insert_new
 from kit.store.schema.tables import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kit.analysis.history.outcome import Outcome
-from kit.analysis.history.tracked import tracked_outcomes
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, analyse
+from kit.analysis.session.outcome import Outcome
+from kit.extra.exchange.analysis.tracked import tracked_outcomes
 from kit.model.session import Session
 from kit.report.format import units
 from kit.report.format.machine import machine_name

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
-from kit.analysis.history.history import Entry, make_entry
-from kit.analysis.history.outcome import Outcome, outcomes
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.entry import Entry, make_entry
 from kit.analysis.session.footprint import SPACE, WRITTEN
+from kit.analysis.session.outcome import Outcome, outcomes
 from kit.analysis.session.ranking import DURABLE, REAL, split_picks
 from kit.analysis.session.stopping import looks
 from kit.analysis.stats.estimate import NOT_RUN, REFERENCE, TOO_FEW
