@@ -15,13 +15,12 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 @dataclass(frozen=True)
 class Document:
-    """One kind of document. ``written_by``: the commands. ``of``: the keys beside ``schema``, with their types.
-    ``after``: of an extra's, the document that is listed before it."""
+    """One kind of document."""
 
-    written_by: str
-    of: Mapping[str, Any]
+    written_by: str  # the commands
+    of: Mapping[str, Any]  # the keys beside schema, with their types
     version: int = 1
-    after: str = ""
+    after: str = ""  # of an extra's, the document that is listed before it
 
     def schema(self, name: str) -> dict[str, Any]:
         schema = msgspec.json.schema(record(name, schema=Literal[self.version], **self.of), schema_hook=_hook)

@@ -35,17 +35,15 @@ LOOKED_AT = 3000
 
 @dataclass(frozen=True)
 class SessionFilter:
-    """Conditions that sessions must meet; '', None or () for any. ``machine``: the beginning of its id; without a
-    match, of its name in the fleet. ``machines``: one of these ids. ``since``, ``until``: the earliest and latest start
-    (Unix time)."""
+    """Conditions that sessions must meet; '', None or () for any."""
 
     title: str = ""
     arm: str = ""
-    machine: str = ""
+    machine: str = ""  # the beginning of its id; without a match, of its name in the fleet
     status: str = ""
-    since: float | None = field(default=None, kw_only=True)
-    until: float | None = field(default=None, kw_only=True)
-    machines: tuple[str, ...] = field(default=(), kw_only=True)
+    since: float | None = field(default=None, kw_only=True)  # earliest start (Unix time)
+    until: float | None = field(default=None, kw_only=True)  # latest start (Unix time)
+    machines: tuple[str, ...] = field(default=(), kw_only=True)  # one of these ids
 
 
 ANY = SessionFilter()
