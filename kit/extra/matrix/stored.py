@@ -35,21 +35,17 @@ _LOOKED_AT, _READ, _MACHINES = 60, 6, 40
 
 @dataclass(frozen=True)
 class MatrixQuestion:
-    """``scenarios``: titles, all without any. ``arms``: the only ones that are shown. ``reference``: '' for the common
-    default of the sessions. ``machine_class``: its name or the beginning of it; '' for that of the newest session that
-    compares arms.
-    ``since``: Unix time. ``metric``: '' for durable time. ``weights``: by scenario. ``sessions``: ids of the only ones
-    that count; all without any."""
+    """Which sessions of the store a matrix is made of, and how."""
 
-    scenarios: tuple[str, ...] = ()
-    arms: tuple[str, ...] = ()
-    reference: str = ""
-    machine_class: str = ""
-    since: float | None = None
-    metric: str = ""
+    scenarios: tuple[str, ...] = ()  # titles; all without any
+    arms: tuple[str, ...] = ()  # the only ones that are shown
+    reference: str = ""  # '' for the common default of the sessions
+    machine_class: str = ""  # its name, or the beginning of it; '' for that of the newest session that compares arms
+    since: float | None = None  # Unix time
+    metric: str = ""  # '' for durable time
     margin: float = DEFAULT_MARGIN
-    weights: Mapping[str, float] = field(default_factory=dict)
-    sessions: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)  # by scenario
+    sessions: tuple[str, ...] = ()  # ids of the only ones that count; all without any
 
     def counts(self, head: Session) -> bool:
         return not self.sessions or head.id in self.sessions

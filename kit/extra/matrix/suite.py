@@ -36,21 +36,21 @@ GoOn = Callable[[str, float | None], Session]
 
 @dataclass(frozen=True)
 class SuitePart:
-    """A scenario of the suite; without a session ``error`` says why."""
+    """A scenario of the suite."""
 
     task: Task
     session: Session | None = None
-    error: str = ""
+    error: str = ""  # why there is no session
 
 
 @dataclass(frozen=True)
 class Runner:
-    """How sessions are run; ``now``: seconds of a clock that never goes back."""
+    """How sessions are run."""
 
     measure: Measure
     go_on: GoOn
     tell: Callable[[str], None]
-    now: Callable[[], float] = field(default=time.monotonic)
+    now: Callable[[], float] = field(default=time.monotonic)  # seconds of a clock that never goes back
 
 
 def _directory() -> Path:

@@ -17,15 +17,13 @@ from kit.report.format.sanitize import shown
 
 @dataclass(frozen=True)
 class Penalty:
-    """A penalty as a factor: 1.056 is 5.6 % more than the baseline. ``machine``: '' if all sessions ran on one.
-    ``mark``: where it was measured, unless on a host: a guest, ``imported`` or ''.
-
-    ``low`` and ``high``: the individual 95 % interval, as in a history; None if there is none."""
+    """A penalty as a factor: 1.056 is 5.6 % more than the baseline. ``low`` and ``high``: the individual 95 % interval,
+    as in a history; None if there is none."""
 
     session: Session
     outcome: Outcome
-    machine: str
-    mark: str
+    machine: str  # '' if all sessions ran on one
+    mark: str  # where it was measured, unless on a host: a guest, imported or ''
     ratio: float
 
     @property
@@ -52,11 +50,11 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Newest:
-    """The newest session of each title, machine and mark, with its analysis. ``machine``: '' if all ran on one."""
+    """The newest session of each title, machine and mark, with its analysis."""
 
     session: Session
     analysis: Analysis
-    machine: str
+    machine: str  # '' if all ran on one
 
     @property
     def imported(self) -> bool:

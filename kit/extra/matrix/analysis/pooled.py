@@ -27,12 +27,12 @@ _Place = tuple[str, str]  # arm, point
 
 @dataclass
 class _Gathered:
-    """Entries by what the arms are compared with and by metric. ``not_run``: by arm. ``params``: by session; all run as
-    many copies at once."""
+    """What the sessions of one scenario have measured; all run as many copies at once."""
 
+    # By what the arms are compared with, and by metric
     entries: dict[tuple[str, str], list[Entry]] = field(default_factory=dict)
-    not_run: dict[str, NotRun] = field(default_factory=dict)
-    params: dict[str, Values] = field(default_factory=dict)
+    not_run: dict[str, NotRun] = field(default_factory=dict)  # by arm
+    params: dict[str, Values] = field(default_factory=dict)  # by session
 
     def take(self, session: Session, reference: str, times: Sequence[str]) -> None:
         self.params[session.id] = session.request.params
