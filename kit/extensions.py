@@ -111,10 +111,10 @@ EXTRAS = (
     Extra(
         "builds",
         engines={
-            "docker-build": "engine:BuildEngine",
-            "podman-build": "engine:PodmanBuildEngine",
-            "buildah-build": "engine:BuildahEngine",
-            "buildkit-build": "buildkit:BuildkitEngine",
+            "docker-build": "engine:DOCKER_BUILD",
+            "podman-build": "engine:PODMAN_BUILD",
+            "buildah-build": "engine:BUILDAH",
+            "buildkit-build": "buildkit:BUILDKIT",
         },
     ),
     Extra(
