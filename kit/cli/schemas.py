@@ -77,7 +77,6 @@ _TASK = record(
     "TaskResult", task=str, session=str | None, error=str | None, seconds=float, thresholds=list_of(_THRESHOLD),
     comparisons=list[Comparison], histories=list_of(_TRACK), common_changes=list[CommonChange], not_run=list[NotRun],
 )  # fmt: skip
-_WAITING = record("WaitingOutbox", session=str, runs=int, store=str, reason=str, file=str)
 _OF_FLEET = fields_of(FleetRatio, ratio=float | None, **_ENDS)
 _FLEET_ARM = record("FleetArmRecord", **fields_of(
     FleetArm, whole=record("FleetRatioRecord", **_OF_FLEET, verdict=str), classes_differ=bool,
@@ -103,7 +102,6 @@ _CORE: Mapping[str, Document] = {
     "scenarios": Document("kit scenarios --json", {"scenarios": list[Scenario]}),
     "images": Document("kit image list --json", {"images": list[Image]}),
     "doctor": Document("kit doctor --json", {"diagnoses": list[Diagnosis]}),
-    "sync": Document("kit sync --json", {"store": str, "delivered": list_of(_WAITING), "waits": list_of(_WAITING)}),
     "prune": Document("kit prune --json", {
         "dry_run": bool, "sessions": list_of(_REMOVED), "kept": dict[str, str], "logs": list[str],
         "caches": list[str]}),
