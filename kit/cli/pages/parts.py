@@ -37,7 +37,7 @@ def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
         "commands": partial(commands, root), "scenarios": scenarios, "scenario-keys": scenario_keys,
         "settings": settings, "facts": facts, "errors": errors,
         "assumptions": assumptions, "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
-        "programs-read": programs_read, "environment": environment, "store-views": store_views, "verdicts": verdicts,
+        "programs-read": programs_read, "environment": environment, "verdicts": verdicts,
         **{name: extra.load(maker) for extra in EXTRAS for name, maker in extra.page_parts.items()},
     }  # fmt: skip
 
@@ -136,14 +136,6 @@ def verdicts() -> str:
     from kit.analysis.stats.estimate import VERDICTS
 
     return table(("verdict", "means"), list(VERDICTS.items()))
-
-
-def store_views() -> str:
-    """The columns of the views of the store."""
-    from kit.store.schema.views import COLUMNS
-
-    rows = [(f"`{view}`", code(names), text) for view, columns in COLUMNS.items() for names, text in columns.items()]
-    return table(("view", "column", "is"), rows)
 
 
 def environment() -> str:
