@@ -22,11 +22,11 @@ _FILES = ("core/regular.py", "core/trusted.py", "core/private.py", "host/durable
 _KERNEL = [
     "cli/streams.py", "engines/account.py", "engines/fuse_daemon.py", "engines/user_namespace.py",
     "filesystem/block.py", "filesystem/device.py", "filesystem/mounted.py", "filesystem/nfs.py",
-    "filesystem/nfs_server.py", "extra/guest/cached_probe.py", "host/assumptions.py", "host/cgroup/",
+    "filesystem/nfs_server.py", "host/assumptions.py", "host/cgroup/",
     "host/kernel_part.py", "host/lock.py", "host/machine.py", "host/mounts.py", "host/namespace.py",
-    "host/recovery/journal.py", "host/setting.py", "host/user_namespace.py", "extra/guest/console.py",
-    "extra/guest/agent.py", "session/setup/caches.py", "extra/tracing/copy_ups.py",
-    "extra/tracing/functions.py", "extra/tracing/perf.py",
+    "host/recovery/journal.py", "host/setting.py", "host/user_namespace.py",
+    "extra/guest/agent.py", "extra/guest/host.py", "extra/guest/qemu.py", "session/setup/caches.py",
+    "extra/tracing/copy_ups.py", "extra/tracing/functions.py", "extra/tracing/perf.py",
     "session/measure/background.py",
 ]  # fmt: skip
 #: Modules that read files of the kit's own package: recipes, programs, pages.

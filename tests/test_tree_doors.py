@@ -45,7 +45,7 @@ _OWN_PLACES = {
     "image/oci_store.py": (5, "a scratch directory"),
     "image/recipe.py": (4, "the log of a recipe, in the cache; a scratch directory of the cache"),
     "session/execute/fetch.py": (5, "a scratch directory of the cache; logs; one runs in the sandbox"),
-    "extra/guest/console.py": (1, "the session's logs"),
+    "extra/guest/host.py": (1, "the session's logs"),
     "extra/guest/disks.py": (3, "the session's state; a scratch directory of the cache"),
     "session/inputs/repack.py": (1, "a scratch directory of the cache"),
     "session/measure/background.py": (2, "/proc; the session's logs"),
@@ -128,7 +128,7 @@ _DOORS: dict[str, tuple[Callable[[Tree], list[str]], dict[str, str]]] = {
             "engines/installed.py": "within one process",
             "image/image.py": "whether a directory is new",
             "session/setup/caches.py": "cached pages, within one session",
-            "host/store_times.py": "whether a store moves it", "extra/tracing/copy_ups.py": "copies are given the time",
+            "host/page_cache.py": "whether a store moves it", "extra/tracing/copy_ups.py": "copies are given the time",
         },
     ),
     "reading a repository": (

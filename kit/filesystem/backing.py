@@ -15,8 +15,8 @@ from kit.core.errors import SESSION_LOG, RunError
 from kit.core.quantity import split_words
 from kit.filesystem.profile import Profile, bundled
 from kit.host.command import Process, died
-from kit.host.dirtied import counts_whole_folios
 from kit.host.durable import sync_filesystem
+from kit.host.page_cache import counts_whole_folios
 
 GIB = 1 << 30
 DEFAULT_SIZE = 20 * GIB

@@ -23,7 +23,7 @@ from kit.host.safe_fs import scratch
 from kit.image.go_programs import GoPrograms
 from kit.image.image_files import write_docker_archive
 from kit.image.manifest import architectures
-from kit.image.mmdebstrap import PROGRAM, run_mmdebstrap, together
+from kit.image.mmdebstrap import PROGRAM, explain, run_mmdebstrap, together
 from kit.image.rust_programs import RustPrograms
 
 T = TypeVar("T")
@@ -32,12 +32,8 @@ T = TypeVar("T")
 SOURCE_DATE_EPOCH = "1700000000"
 #: Their Release files expire within days, so apt would refuse a mirror that lags behind. Signatures are still checked.
 _ROLLING = ("unstable", "testing", "sid")
-#: mmdebstrap's own last lines, which follow the reason.
-_ENDING = ("E: setup failed", "E: mmdebstrap failed", "E: apt-get ", "E: apt download failed")
 #: For each program in Rust, on two cores.
 _RUST_MINUTES = 12
-#: Lines of a reason: one missing package has one.
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -137,14 +133,6 @@ class Recipe:
             self.suite,
             destination,
         ]
-
-
-def explain(output: str) -> str:
-    """Return why mmdebstrap failed, from its output: the errors of apt and dpkg, else the last lines."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith(("I: ", *_ENDING))] or lines
-    errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
-    return "; ".join(dict.fromkeys(errors[:_SHOWN] or lines[-_SHOWN:]))
 
 
 def recipes() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kit.core.exit_code import FAILED, NOT_RUN
-from kit.host.commit import CI_VARIABLES
+from kit.host.git import CI_VARIABLES
 from kit.nightly.file import parse_nightly
 from tests.command_line import Kit
 
