@@ -125,8 +125,9 @@ def _run(job: Job, values: Mapping[str, Any], explicit: set[str]) -> int:
     from kit.extra.matrix.suite import Runner, find_run, new_run, run_suite
     from kit.host.machine import read_host
     from kit.report.text.progress import make_observer
+    from kit.session.launch import launch
     from kit.session.prepared import StartOptions
-    from kit.session.start import launch, resume
+    from kit.session.start import Resumption
 
     store, paths = the_store(values["store_url"], patient=True), find_paths()
     idle = duration(values["wait_idle"], "--wait-idle") if values["wait_idle"] else None
@@ -139,7 +140,7 @@ def _run(job: Job, values: Mapping[str, Any], explicit: set[str]) -> int:
     observer = make_observer(values["quiet"])
     runner = Runner(
         lambda request: launch(request, paths, store, observer, start),
-        lambda name, budget: resume(name, paths, store, observer, start, budget),
+        lambda name, budget: launch(Resumption(name, budget), paths, store, observer, start),
         observer.tell,
     )
     try:
