@@ -70,8 +70,6 @@ class Extra(NamedTuple):
     #: Sessions that kit prune --keep-changes keeps: called with entries of a title, the conditions that their series
     #: ignore, and the number of sessions that confirm a change (0: the usual one); returns the reason for each, by id.
     turning: str = ""
-    #: By name in the docs: called, returns Markdown.
-    page_parts: Mapping[str, str] = {}
 
     def full_name(self, name: str) -> str:
         return f"kit.extra.{self.name}.{name}"
