@@ -42,11 +42,11 @@ class TasksView:
 
 @dataclass(frozen=True)
 class FlameView:
-    """``coloured``: against a baseline. ``line``: what differs, in words."""
+    """A flame graph with its tables."""
 
     picture: Picture
-    coloured: bool
-    line: str
+    coloured: bool  # against a baseline
+    line: str  # what differs, in words
     tables: Sequence[ProfileTable]
 
 
@@ -64,7 +64,7 @@ class SessionView:
 
     session: Session
     analysis: Analysis
-    said: Explanation
+    explanation: Explanation
     findings: Sequence[Finding]
     fleet_cost: FleetView | None
     intervals: Picture | None
@@ -77,10 +77,10 @@ class SessionView:
 
     @property
     def pictures(self) -> list[Picture]:
-        found = [self.intervals, self.attribution, *(part.picture for part in self.tasks), self.runs]
-        found += [flame.picture for part in self.profiles for flame in part.flames]
-        found += [track.picture for track in self.tracks]
-        return [item for item in found if item]
+        pictures = [self.intervals, self.attribution, *(part.picture for part in self.tasks), self.runs]
+        pictures += [flame.picture for part in self.profiles for flame in part.flames]
+        pictures += [track.picture for track in self.tracks]
+        return [picture for picture in pictures if picture]
 
 
 def view(
@@ -93,12 +93,12 @@ def view(
     """Return the view. ``tracks``: a series of one session is left out. ``links``: addresses of the data, by name;
     without any, data are part of the page."""
     session, analysis = shown_session(session, analysis)
-    limits = [item.threshold for item in findings]
+    limits = [finding.threshold for finding in findings]
     several = [track for track in tracks if len(track.series.entries) > 1]
     return SessionView(
         session=session,
         analysis=analysis,
-        said=explain(session, analysis),
+        explanation=explain(session, analysis),
         findings=findings,
         fleet_cost=view_fleet_cost(answer_split(session)) if makers(session.facts) else None,
         intervals=plot_intervals(whole_real(analysis.comparisons), analysis.margin, f"{session.id}-intervals"),
@@ -114,37 +114,38 @@ def view(
 def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:
     tables = task_tables(analysis, "; ")
     places = dict.fromkeys((table.phase, table.point) for table in tables)
-    found = []
+    views = []
     for i, (phase, point) in enumerate(places, 1):
-        picture = plot_tasks([item for item in analysis.arms if item.point == point], phase, f"{session.id}-tasks-{i}")
-        found.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
-    return found
+        picture = plot_tasks([runs for runs in analysis.arms if runs.point == point], phase, f"{session.id}-tasks-{i}")
+        views.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
+    return views
 
 
 def _profiles(session: Session) -> list[ProfileView]:
-    made = []
-    for i, found in enumerate(analyse_profiles(session), 1):
-        said = about(found)
+    views = []
+    for i, analysis in enumerate(analyse_profiles(session), 1):
+        description = about(analysis)
         name = f"{session.id}-flame-{i}-"
         flames = [
-            FlameView(plot_flame(flame, arm, "", f"{name}{number}", said), False, "", ())
-            for number, (arm, flame) in enumerate(found.flames.items(), 1)
+            FlameView(plot_flame(flame, arm, "", f"{name}{number}", description), False, "", ())
+            for number, (arm, flame) in enumerate(analysis.flames.items(), 1)
         ]
-        for number, item in enumerate(found.arms, len(flames) + 1):
-            picture = plot_flame(item.flame, item.arm, item.baseline, f"{name}{number}", said)
-            flames.append(FlameView(picture, True, differs(item, found.point), tables(item, found.point)))
-        made.append(ProfileView(said, flames))
-    return made
+        for number, profile in enumerate(analysis.arms, len(flames) + 1):
+            picture = plot_flame(profile.flame, profile.arm, profile.baseline, f"{name}{number}", description)
+            flames.append(FlameView(picture, True, differs(profile, analysis.point), tables(profile, analysis.point)))
+        views.append(ProfileView(description, flames))
+    return views
 
 
 def track_view(track: ChangeHistory, limits: Sequence[Threshold], name: str) -> TrackView:
     """Return a series as a plot, sentences and a table; with the limit on the whole run if ``limits`` has one."""
     newest = track.series.entries[-1].outcome
-    item = newest.comparison
-    mine = [
-        one.limit
-        for one in limits
-        if (one.arm, one.metric) == (item.arm, item.metric) and (one.phase == item.phase if one.phase else newest.whole)
+    comparison = newest.comparison
+    matching = [
+        threshold.limit
+        for threshold in limits
+        if (threshold.arm, threshold.metric) == (comparison.arm, comparison.metric)
+        and (threshold.phase == comparison.phase if threshold.phase else newest.whole)
     ]
     commits = commits_of(track.series.entries)
     rows = [
@@ -162,5 +163,5 @@ def track_view(track: ChangeHistory, limits: Sequence[Threshold], name: str) -> 
     lines = change_lines(track)
     if track.series.began_with:
         lines.append(f"this series began because these changed: {'; '.join(map(str, track.series.began_with))}")
-    picture = plot_track(track, mine[0] if mine else None, name)
+    picture = plot_track(track, matching[0] if matching else None, name)
     return TrackView(picture, lines, headers, rows)

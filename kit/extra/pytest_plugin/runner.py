@@ -10,8 +10,8 @@ import pytest
 
 from kit.core.errors import KitError
 from kit.core.sanitize import printable
+from kit.extra.pytest_plugin.xdist import FIXTURE, refuse_xdist
 from kit.model.options import OPTIONS, PYTEST_PREFIX, SHARED, read_options, read_text_as
-from kit.pytest_plugin.xdist import FIXTURE, refuse_xdist
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session

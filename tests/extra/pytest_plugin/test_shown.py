@@ -62,7 +62,7 @@ def test_no_surface_of_the_plugin_shows_what_acts(tmp_path: Path) -> None:
         (place / "conftest.py").write_text(_CONFTEST.format(bad=BAD, file=str(place / "session.json")))
         (place / "test_mine.py").write_text(_TESTS)
         (place / "mine.toml").write_text(_SCENARIO)
-        words = ["-p", "kit.pytest_plugin", "-p", "no:cacheprovider", "-ra", "--showlocals", "--color=no",
+        words = ["-p", "kit.extra.pytest_plugin", "-p", "no:cacheprovider", "-ra", "--showlocals", "--color=no",
                  "--junitxml=all.xml", "--kit-json=all.json", "--kit-arms=bare,layer:overlay2,layer:btrfs"]  # fmt: skip
         env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "KIT_HOME": str(place / "home"),
                "PYTHONPATH": os.pathsep.join(sys.path)}  # fmt: skip
