@@ -78,8 +78,8 @@ class Account:
 
     def lines(self) -> dict[Path, str]:
         """Return the line of each file by which the machine knows a user."""
-        own, subordinate = f"{self.name}:x:{self.number}:", f"{self.name}:{self.number + RANGE}:{_SUBORDINATE}"
-        texts = f"{own}{self.number}::/nonexistent:/usr/sbin/nologin", own, subordinate, subordinate
+        passwd_start, subordinate = f"{self.name}:x:{self.number}:", f"{self.name}:{self.number + RANGE}:{_SUBORDINATE}"
+        texts = f"{passwd_start}{self.number}::/nonexistent:/usr/sbin/nologin", passwd_start, subordinate, subordinate
         return dict(zip(FILES, texts, strict=True))
 
 
@@ -104,8 +104,8 @@ def choose() -> Account:
     starts = list(range(_LOWEST, _HIGHEST - RANGE - _SUBORDINATE + 1, RANGE))
     SystemRandom().shuffle(starts)
     for account in map(Account, starts):
-        own = account.numbers
-        if all(numbers.stop <= own.start or own.stop <= numbers.start for numbers in used):
+        account_numbers = account.numbers
+        if all(numbers.stop <= account_numbers.start or account_numbers.stop <= numbers.start for numbers in used):
             return account
     raise MachineError(
         f"users, or ranges of /etc/subuid, have all numbers from {_LOWEST} to {_HIGHEST - 1}",

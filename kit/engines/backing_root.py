@@ -55,8 +55,8 @@ class BackingRoot:
         root = self.plain_root
         with ExitStack() as stack:
             stack.callback(self._restore)
-            own = stack.enter_context(self._own_directories(root.path)) if self.group else {}
-            yield root.path, own
+            own_directories = stack.enter_context(self._own_directories(root.path)) if self.group else {}
+            yield root.path, own_directories
 
     @contextmanager
     def _own_directories(self, root: Path) -> Iterator[Mapping[Path, str]]:

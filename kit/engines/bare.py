@@ -80,8 +80,8 @@ class BareEngine:
             inside = arm.placement == "host"
             argv: Callable[[Control], list[str]] = host_argv
             if not inside:
-                plain, own = stack.enter_context(backing_root.used_root())
-                argv = partial(chroot_argv, plain, tree, inputs=backing_root.inputs, own=own)
+                plain, own_directories = stack.enter_context(backing_root.used_root())
+                argv = partial(chroot_argv, plain, tree, inputs=backing_root.inputs, own=own_directories)
             entered = self.enter(stack, backing_root, "bare", argv)
             yield Sandbox(
                 tree=str(tree) if inside else TREE,
@@ -165,5 +165,5 @@ def _alive(process: Process, output: IO[bytes]) -> str:
     if not how:
         return ""
     output.seek(0)
-    said = output.read().decode(errors="replace").strip()
-    return said or f"its process ended ({how})"
+    message = output.read().decode(errors="replace").strip()
+    return message or f"its process ended ({how})"

@@ -141,8 +141,8 @@ def own_part(group: Cgroup) -> Cgroup:
     makes groups of v1 alone, and its processes stay in the daemon's group of v2."""
     mounts = hierarchies()
     names = {kind: path.relative_to(mounts[kind]) for kind, path in group.paths.items()}
-    own = names.get("cpuacct")
-    return Cgroup({kind: path for kind, path in group.paths.items() if own in (None, names[kind])})
+    cpu_group = names.get("cpuacct")
+    return Cgroup({kind: path for kind, path in group.paths.items() if cpu_group in (None, names[kind])})
 
 
 def empty_tree(sandbox: Sandbox) -> None:
@@ -176,10 +176,10 @@ def load_image(client: Any, image: Image) -> None:
             with image.archive.open("rb") as file:
                 client.images.load(file)[0].tag(name, tag)
         else:
-            said = client.api.import_image_from_file(str(image.rootfs), repository=name, tag=tag)
-            last = json.loads(said.strip().splitlines()[-1])
+            answer = client.api.import_image_from_file(str(image.rootfs), repository=name, tag=tag)
+            last = json.loads(answer.strip().splitlines()[-1])
             if "status" not in last:
-                raise docker.errors.DockerException(last.get("error", said))
+                raise docker.errors.DockerException(last.get("error", answer))
             client.images.get(last["status"]).tag(name, tag)  # Podman 4 imports as NAME:latest whatever tag is given
     client.images.get(image.tag)
 

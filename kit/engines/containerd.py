@@ -119,9 +119,9 @@ class CtrClient:
         with ExitStack() as stack:
             mounts, source = [], [daemon.image]
             if arm.plain_root:
-                plain, own = stack.enter_context(backing_root.used_root())
+                plain, own_directories = stack.enter_context(backing_root.used_root())
                 source = ["--rootfs", str(plain)]
-                mounts += [_bind(directory, target) for directory, target in own.items()]
+                mounts += [_bind(directory, target) for directory, target in own_directories.items()]
             if arm.placement in ("bind", "runtime"):
                 mounts.append(_bind(stack.enter_context(backing_root.tree()), TREE))
             elif arm.placement == "tmpfs":

@@ -78,10 +78,10 @@ class ContainerdDaemon:
     def _check_snapshotter(self) -> None:
         """Check that the daemon has the snapshotter. Raises RunError with the reason."""
         for line in self._ctr("plugins", "list").splitlines():
-            found = re.match(rf"io\.containerd\.snapshotter\.v1\s+{self.driver}\s.*\s(\w+)\s*$", line)
-            if found and found[1] == "ok":
+            state = re.match(rf"io\.containerd\.snapshotter\.v1\s+{self.driver}\s.*\s(\w+)\s*$", line)
+            if state and state[1] == "ok":
                 return
-            if found:
+            if state:
                 raise RunError(f"its snapshotter {self.driver} does not work here: {self._reason()}", "see session.log")
         raise RunError(
             f"this containerd has no snapshotter {self.driver}",
@@ -91,9 +91,9 @@ class ContainerdDaemon:
     def _reason(self) -> str:
         """Return the log's message on the snapshotter."""
         lines = [line for line in self._supervisor.said if self.driver in line]
-        said = [line for line in lines if "error" in line or "skip" in line]
-        found = re.search(r'error="((?:[^"\\]|\\.)*)"', said[-1]) if said else None
-        return found[1] if found else "its log does not say why"
+        reasons = [line for line in lines if "error" in line or "skip" in line]
+        quoted = re.search(r'error="((?:[^"\\]|\\.)*)"', reasons[-1]) if reasons else None
+        return quoted[1] if quoted else "its log does not say why"
 
     def _ctr(self, *words: str) -> str:
         return run(self._words(*words))

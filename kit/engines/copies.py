@@ -52,11 +52,11 @@ def as_one(sandboxes: Sequence[Sandbox]) -> Sandbox:
 
 def _parent(groups: Sequence[Cgroup | None]) -> Cgroup | None:
     """Return the group that contains these: their parent, or the one group of all. Raises RunError."""
-    found = [group for group in groups if group]
-    if not found or all(group == found[0] for group in found):
+    existing = [group for group in groups if group]
+    if not existing or all(group == existing[0] for group in existing):
         return groups[0]
-    parent = found[0].parent
-    if len(found) < len(groups) or any(group.parent != parent for group in found):
+    parent = existing[0].parent
+    if len(existing) < len(groups) or any(group.parent != parent for group in existing):
         raise RunError("the copies of this arm have no common control group", "leave out this arm, or run one copy")
     return parent
 
@@ -128,11 +128,11 @@ class CopiesProbe(Probe):
 
 def joined(timings: Sequence[Timing]) -> Timing:
     """Return the timings of copies that ran at once as one: failed if any failed."""
-    one = next((timing for timing in timings if not timing.ok), timings[0])
+    representative = next((timing for timing in timings if not timing.ok), timings[0])
     ended = max(timing.ended for timing in timings)
-    counted = [name for name in COUNTS if getattr(one, name) is not None]
+    counted = [name for name in COUNTS if getattr(representative, name) is not None]
     return replace(
-        one,
+        representative,
         **{name: sum(getattr(timing, name) for timing in timings) for name in ("user", "sys", *counted)},
         real=ended - min(timing.ended - timing.real for timing in timings),
         max_rss=max(timing.max_rss for timing in timings),

@@ -38,7 +38,7 @@ from kit.host.machine import Host
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import RUNTIME, USERNS, Arm, driver_of
 from kit.model.drivers.device_mapper import THIN_POOL
-from kit.model.fact import RUNS, Fact
+from kit.model.fact import Fact
 from kit.model.scenario import DOCKER
 
 
@@ -124,7 +124,7 @@ class ContainerClient:
 
     def load(self, daemon: DockerServer, arm: Arm, backing_root: BackingRoot) -> Sequence[Fact]:
         load_once(daemon, backing_root)
-        return () if os.geteuid() == 0 else (RUNS.fact("rootless", self._installation.kind.tools[0]),)
+        return ()
 
     @contextmanager
     def sandbox(self, daemon: DockerServer, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
@@ -137,9 +137,9 @@ class ContainerClient:
                 options["cgroup_parent"] = backing_root.below(daemon.home.container_cgroup)
             mounts, environment = {}, {}
             if arm.plain_root:
-                plain, own = stack.enter_context(backing_root.used_root())
+                plain, own_directories = stack.enter_context(backing_root.used_root())
                 environment[VARIABLE] = str(plain)
-                mounts = {str(source): (target, "rw") for source, target in own.items()}
+                mounts = {str(source): (target, "rw") for source, target in own_directories.items()}
             if runtime := daemon.runtime_name(arm.option(RUNTIME), arm.plain_root):
                 options["runtime"] = runtime
             placed = _tree_mount(stack, arm, backing_root, daemon)

@@ -78,10 +78,10 @@ class DockerServer(ABC):
         """Write the programs that the engine calls as OCI runtimes. Return them by the names that containers use:
         those of the host and the engine's ``own``, which it finds itself, and for each one that enters a plain
         directory. ``words``: options of kit.engines.plain_runtime."""
-        found = {**({} if self.home.root.path else installed_runtimes(self.home.programs)), own: own}
-        named = {f"kit-{name}": program for name, program in found.items()}
-        plain = {PLAIN_RUNTIME: own, **{f"{PLAIN_RUNTIME}-{name}": program for name, program in found.items()}}
-        return named | {name: str(self._plain_runtime(name, program, *words)) for name, program in plain.items()}
+        runtimes = {**({} if self.home.root.path else installed_runtimes(self.home.programs)), own: own}
+        with_tree = {f"kit-{name}": program for name, program in runtimes.items()}
+        plain = {PLAIN_RUNTIME: own, **{f"{PLAIN_RUNTIME}-{name}": program for name, program in runtimes.items()}}
+        return with_tree | {name: str(self._plain_runtime(name, program, *words)) for name, program in plain.items()}
 
     @property
     def python(self) -> str:

@@ -20,13 +20,13 @@ def move_daemon(container: int, engine: Cgroup, group: Cgroup, data: Path) -> Cg
     root = mount_of(Path("/"), container)
     if root.type.partition(".")[0] not in ("fuse", "fuseblk") or root.device == mount_of(data).device:
         return None
-    found = [process for process in engine.pids() if _serves(process, root.device)]
-    if not found:
+    servers = [process for process in engine.pids() if _serves(process, root.device)]
+    if not servers:
         raise RunError(f"no process of the engine serves the container's {root.type}", "use a layer arm without FUSE")
-    made = group.create()
-    for process in found:
-        made.adopt(process)
-    return made
+    moved = group.create()
+    for process in servers:
+        moved.adopt(process)
+    return moved
 
 
 def _serves(process: int, device: str) -> bool:

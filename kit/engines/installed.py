@@ -24,8 +24,8 @@ def installed_docker(programs: Path | None = None, configuration: Path = CONFIGU
     version = version_of(Path(dockerd))
     if programs is not None:
         return Docker(version)
-    found = read_configuration(configuration)
-    return Docker(version, _image_store(found), _kept(data_root(found), version))
+    settings = read_configuration(configuration)
+    return Docker(version, _image_store(settings), _kept(data_root(settings), version))
 
 
 def version_of(program: Path) -> str:
@@ -38,19 +38,19 @@ def version_of(program: Path) -> str:
 
 @lru_cache
 def _version(program: Path, changed: int) -> str:
-    found = re.search(r"\bv?(\d+\.[\w.+~-]+)", run([program, "--version"]))
-    return found[1] if found else ""
+    number = re.search(r"\bv?(\d+\.[\w.+~-]+)", run([program, "--version"]))
+    return number[1] if number else ""
 
 
 def _image_store(configuration: Mapping[str, Any]) -> bool | None:
     """Return whether the configuration switches containerd's image store on or off; None if it does neither. A graph
     driver that it names, or mapped users, switch the store off, as in dockerd itself."""
     features = configuration.get("features")
-    wanted = features.get("containerd-snapshotter") if isinstance(features, dict) else None
-    if isinstance(wanted, bool):
-        return wanted
-    named = configuration.get("storage-driver") in [driver.name for driver in graph_drivers()]
-    return False if named or configuration.get("userns-remap") else None
+    switched = features.get("containerd-snapshotter") if isinstance(features, dict) else None
+    if isinstance(switched, bool):
+        return switched
+    graph_driver = configuration.get("storage-driver") in [driver.name for driver in graph_drivers()]
+    return False if graph_driver or configuration.get("userns-remap") else None
 
 
 def _kept(root: Path, version: str) -> str:

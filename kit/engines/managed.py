@@ -25,7 +25,7 @@ from kit.host.machine import Host
 from kit.host.namespace import covered
 from kit.model.arm import USERNS, Arm, driver_of, fix_of
 from kit.model.default import DEFAULT_ENGINE
-from kit.model.fact import DRIVER_STATUS, PROGRAM, Fact
+from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS, Fact
 
 #: Directories in which daemons and runtimes keep state whatever their options say: containerd's shims their sockets,
 #: Docker its plugins, OCI runtimes their containers.
@@ -149,9 +149,10 @@ class Installation:
         return self._versions[tool]
 
     def facts(self, arm: Arm) -> list[Fact]:
-        """Return the versions of its programs."""
-        of = of_engine(arm)
-        return [PROGRAM.fact(self.version_of(tool), f"{tool}{of}") for tool in self.kind.recorded or self._tools(arm)]
+        """Return the versions of its programs, and whether they run without root."""
+        of, tools = of_engine(arm), self.kind.recorded or self._tools(arm)
+        facts = [PROGRAM.fact(self.version_of(tool), f"{tool}{of}") for tool in tools]
+        return facts if os.geteuid() == 0 else [*facts, RUNS.fact("rootless", self.kind.tools[0])]
 
     def home(self, backing_root: BackingRoot, name: str, driver: str, rootless: bool = False) -> DaemonDirs:
         """Return a daemon's directories. An engine root sees the session's directory, the backing filesystem and the
@@ -271,7 +272,7 @@ class PrivateEngine(Generic[D]):
         client_facts = self._client.load(daemon, arm, backing_root)
         place = f"{'+'.join(arm.daemon)}{of_engine(arm)} on {backing_root.backing.name}"
         driver_facts = [DRIVER_STATUS.fact(status, place)] if status else []
-        return [*self._installation.facts(arm), *client_facts, *driver_facts]
+        return [*self._installation.facts(arm), *driver_facts, *client_facts]
 
     def sandbox(self, arm: Arm, backing_root: BackingRoot) -> AbstractContextManager[Sandbox]:
         return self._client.sandbox(self.daemon(arm, backing_root), arm, backing_root)

@@ -84,8 +84,8 @@ class NestedEngine:
         stack.callback(engine.close)
         setting.run.mkdir()
         engine.open()
-        named = replace(backing_root.backing, name=str(around), path=place, type=mount_of(place).type)
-        return _Nest(outer, engine, BackingRoot(named, backing_root.image, backing_root.inputs))
+        nested_backing = replace(backing_root.backing, name=str(around), path=place, type=mount_of(place).type)
+        return _Nest(outer, engine, BackingRoot(nested_backing, backing_root.image, backing_root.inputs))
 
     @contextmanager
     def sandbox(self, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:

@@ -48,15 +48,15 @@ def write_program(directory: Path, name: str, command: str) -> Path:
 
 def installed_runtimes(directory: Path) -> dict[str, str]:
     """Return the programs of the host's runtimes by name. Those with options are written to the directory."""
-    found = {}
+    programs = {}
     for runtime in RUNTIMES.values():
         program = which(runtime.name)
         if program and runtime.words:
             words = shlex.join((program, *runtime.words))
             program = str(write_program(directory, f"kit-{runtime.name}", f'exec {words} "$@"'))
         if program:
-            found[runtime.name] = program
-    return found
+            programs[runtime.name] = program
+    return programs
 
 
 def only_crun() -> str:
@@ -128,12 +128,12 @@ def registered_blocker(arm: Arm, registered: Mapping[str, Any]) -> Blocker | Non
     if blocked := _kernel_blocker(arm, runtime):
         return blocked
     if runtime.name not in registered:
-        known = ", ".join(f"+{RUNTIME}={name}" for name in OCI_RUNTIMES if name in registered)
+        registered_options = ", ".join(f"+{RUNTIME}={name}" for name in OCI_RUNTIMES if name in registered)
         reason = f"the running Docker has no runtime {runtime.name}"
-        return Blocker(reason, f"use {known}, or add it to its daemon.json")
+        return Blocker(reason, f"use {registered_options}, or add it to its daemon.json")
     words = registered[runtime.name].get("runtimeArgs") or ()
-    given = {name: value for name, _, value in (word.lstrip("-").partition("=") for word in words)}
-    if runtime.own_kernel and any(given.get(name) not in values for name, values in _SUITABLE.items()):
+    runtime_options = {name: value for name, _, value in (word.lstrip("-").partition("=") for word in words)}
+    if runtime.own_kernel and any(runtime_options.get(name) not in values for name, values in _SUITABLE.items()):
         needed = [f"--{name}={values[0]}" for name, values in _SUITABLE.items()]
         entry = {runtime.name: {"path": which(runtime.name) or f"/usr/bin/{runtime.name}", "runtimeArgs": needed}}
         return Blocker(

@@ -158,11 +158,11 @@ class PodmanService(DockerServer):
     def client_words(self) -> list[str]:
         """Return the command line of podman, up to its subcommand."""
         # Rootless, the configuration's graphroot would leave the database in the user's own storage.
-        own = [f"--root={self.home.data}", f"--runroot={self.home.state / 'r'}"] if self.rootless else []
+        storage_words = [f"--root={self.home.data}", f"--runroot={self.home.state / 'r'}"] if self.rootless else []
         return [
             *self.environment_words(),
             "podman",
-            *own,
+            *storage_words,
             f"--tmpdir={self.home.state / 't'}",
             "--cgroup-manager=cgroupfs",
             "--events-backend=none",
@@ -194,12 +194,12 @@ class PodmanService(DockerServer):
         self.home.make_below(self.home.state / "x")
         self.home.make_below(self._temporary)
         (self.home.directory / "storage.conf").write_text("\n".join(self._storage()) + "\n")
-        own, limited = "runc" if self.home.root.path else oci_runtime(), self.limited
-        found = {"": own, **self.runtimes(own, *(["inherit-limits"] if limited else []))}
+        default_runtime, limited = "runc" if self.home.root.path else oci_runtime(), self.limited
+        runtimes = {"": default_runtime, **self.runtimes(default_runtime, *(["inherit-limits"] if limited else []))}
         words = [
             *self.client_words(),
             # The program that enters a plain directory is the one that leaves out limits.
-            f"--runtime={found[requested_name(self._runtime, self._plain or limited)]}",
+            f"--runtime={runtimes[requested_name(self._runtime, self._plain or limited)]}",
             "system",
             "service",
             "--time=0",

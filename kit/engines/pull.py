@@ -50,13 +50,13 @@ def from_registry(reference: str, cache: ImageCache, tell: Callable[[str], None]
 
 def _copied(reference: str, layout: Path) -> Path:
     """Copy an image as OCI layout; return its directory. Raises RunError."""
-    asked = {**skopeo_variables(layout.parent), "TMPDIR": str(layout.parent)}  # else /var/tmp, for layers
+    variables = {**skopeo_variables(layout.parent), "TMPDIR": str(layout.parent)}  # else /var/tmp, for layers
     errors = []
     for source, insecure in sources(reference, registries(CONFIGURATION)):
         words = ["skopeo", *_policy(), "copy", "--quiet", *(["--src-tls-verify=false"] if insecure else [])]
         try:
             with interruptible():
-                run([*words, f"docker://{source}", f"oci:{layout}"], env=asked, what=f"skopeo copy {source}")
+                run([*words, f"docker://{source}", f"oci:{layout}"], env=variables, what=f"skopeo copy {source}")
             return layout
         except CommandError as error:
             errors.append(_said(error.said))
@@ -67,10 +67,10 @@ def _copied(reference: str, layout: Path) -> Path:
 def skopeo_variables(scratch: Path) -> dict[str, str]:
     """Return the variables that skopeo needs beside the kit's. Where it may not look for logins it would end; with an
     empty directory to look into it goes on to those in the user's home."""
-    asked = {name: os.environ[name] for name in _SKOPEO_FILES if name in os.environ}
+    variables = {name: os.environ[name] for name in _SKOPEO_FILES if name in os.environ}
     if "XDG_RUNTIME_DIR" not in os.environ and _LOGINS.is_dir() and not os.access(_LOGINS, os.X_OK):
-        asked["XDG_RUNTIME_DIR"] = str(scratch)
-    return asked
+        variables["XDG_RUNTIME_DIR"] = str(scratch)
+    return variables
 
 
 def _said(text: str) -> str:
@@ -88,30 +88,30 @@ def _policy() -> list[str]:
 def sources(reference: str, configuration: Mapping[str, tuple[str, ...]]) -> list[tuple[str, bool]]:
     """Return from where to copy an image as Docker would pull it, Docker Hub's mirrors first. Each has True if its
     registry may be used without TLS: on this machine, and where the configuration says so."""
-    host, slash, rest = reference.partition("/")
+    host, slash, repository = reference.partition("/")
     if not slash or not (host == "localhost" or "." in host or ":" in host):
-        host, rest = _HUB, reference if slash else f"library/{reference}"
-    if "@" in rest:  # skopeo accepts no tag beside a digest
-        name, _, digest = rest.partition("@")
-        rest = f"{name.partition(':')[0]}@{digest}"
+        host, repository = _HUB, reference if slash else f"library/{reference}"
+    if "@" in repository:  # skopeo accepts no tag beside a digest
+        name, _, digest = repository.partition("@")
+        repository = f"{name.partition(':')[0]}@{digest}"
     mirrors = configuration["registry-mirrors"] if host == _HUB else ()
-    found = [(f"{url.partition('://')[2].rstrip('/')}/{rest}", url.startswith("http:")) for url in mirrors]
-    return [*found, (f"{host}/{rest}", _insecure(host, (*_LOCAL, *configuration["insecure-registries"])))]
+    mirror_names = [(f"{url.partition('://')[2].rstrip('/')}/{repository}", url.startswith("http:")) for url in mirrors]
+    return [*mirror_names, (f"{host}/{repository}", _insecure(host, (*_LOCAL, *configuration["insecure-registries"])))]
 
 
 def _insecure(host: str, registries: Sequence[str]) -> bool:
     """Return whether a registry is among these: names with a port, or networks."""
     with suppress(ValueError):
         address = ip_address(host.strip("[]") if host.endswith("]") else host.rpartition(":")[0].strip("[]") or host)
-        for item in registries:
+        for entry in registries:
             with suppress(ValueError):
-                if address in ip_network(item, strict=False):
+                if address in ip_network(entry, strict=False):
                     return True
     return host in registries or host.partition(":")[0] == "localhost"
 
 
 def registries(configuration: Path) -> dict[str, tuple[str, ...]]:
     """Return the registries that the machine's own Docker names."""
-    known = read_configuration(configuration)
-    listed = {key: value if isinstance(value := known.get(key), list) else [] for key in _KEYS}
-    return {key: tuple(item for item in value if isinstance(item, str)) for key, value in listed.items()}
+    settings = read_configuration(configuration)
+    listed = {key: value if isinstance(value := settings.get(key), list) else [] for key in _KEYS}
+    return {key: tuple(text for text in value if isinstance(text, str)) for key, value in listed.items()}

@@ -48,28 +48,28 @@ def registry_blocker() -> Blocker | None:
 def serve_registry(directory: Path, setting: EngineConfig) -> Iterator[Registry]:
     """Serve ``directory``, a registry's root, on a free port of the session's loopback interface. Every registry is
     new, so none has seen a blob before. Raises MachineError, RunError."""
-    own = Path(tempfile.mkdtemp(prefix="registry-", dir=setting.run))
+    home = Path(tempfile.mkdtemp(prefix="registry-", dir=setting.run))
     try:
-        log = own / "log"
-        (own / "config.yml").write_text(json.dumps(_configuration(directory)))  # JSON is YAML
-        cgroup = Cgroup.named(f"{setting.cgroup}/{own.name}").create() if os.geteuid() == 0 else None
+        log = home / "log"
+        (home / "config.yml").write_text(json.dumps(_configuration(directory)))  # JSON is YAML
+        cgroup = Cgroup.named(f"{setting.cgroup}/{home.name}").create() if os.geteuid() == 0 else None
         with log.open("wb") as output:
-            words = in_network(setting.network, [_PROGRAM, "serve", str(own / "config.yml")])
+            words = in_network(setting.network, [_PROGRAM, "serve", str(home / "config.yml")])
             process = spawn(words, output=output, cgroup_procs=cgroup.procs if cgroup else ())
         try:
             try:
-                found = wait_for(lambda: _LISTENING.search(log.read_text(errors="replace")), partial(died, process),
+                address = wait_for(lambda: _LISTENING.search(log.read_text(errors="replace")), partial(died, process),
                                  _PATIENCE)  # fmt: skip
             except NotReadyError as error:
-                said = (log.read_text(errors="replace").strip().splitlines() or ["no output"])[-1]
-                raise RunError(f"{_PROGRAM} does not serve: {error}: {said}", SESSION_LOG) from None
-            yield Registry(found[1], directory, cgroup)
+                last_line = (log.read_text(errors="replace").strip().splitlines() or ["no output"])[-1]
+                raise RunError(f"{_PROGRAM} does not serve: {error}: {last_line}", SESSION_LOG) from None
+            yield Registry(address[1], directory, cgroup)
         finally:
             stop(process)
             if cgroup:
                 cgroup.remove()
     finally:
-        remove(own)
+        remove(home)
 
 
 def _configuration(directory: Path) -> dict[str, object]:

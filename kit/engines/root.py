@@ -94,8 +94,8 @@ def version_line(tool: str, output: str) -> str:
     """Return the line that names the tool and a number, else the first one: FUSE programs begin with the versions of
     their library and of fusermount3."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or [""]
-    named = re.compile(rf"(?<![\w-]){re.escape(tool)}(?![\w-]).*\d")
-    return next((line for line in lines if named.search(line)), lines[0])
+    naming_tool = re.compile(rf"(?<![\w-]){re.escape(tool)}(?![\w-]).*\d")
+    return next((line for line in lines if naming_tool.search(line)), lines[0])
 
 
 def in_network(network: Path | None, words: list[str]) -> list[str]:
@@ -127,8 +127,8 @@ def root_name(engine: str, version: str) -> str:
 def versions(engine: str) -> tuple[str, ...]:
     """Return the versions with a recipe."""
     contained = tuple(name.removeprefix(f"{engine}@") for name in _CONTAINED if name.startswith(f"{engine}@"))
-    own = tuple(name.removeprefix(f"{engine}-") for name in recipes() if name.startswith(f"{engine}-"))
-    return contained + own
+    recipe_versions = tuple(name.removeprefix(f"{engine}-") for name in recipes() if name.startswith(f"{engine}-"))
+    return contained + recipe_versions
 
 
 def version_in(image: str, engine: str, package: str) -> str:
@@ -147,9 +147,9 @@ def check_version(engine: str, where: str = "") -> None:
     UsageError."""
     name, at, version = engine.partition("@")
     if at and version not in versions(name):
-        known = ", ".join(f"{name}@{item}" for item in versions(name))
-        own = "; or --docker PATH, a Docker of yours" if name == "docker" else ""
-        raise UsageError(f"{where}unknown version {engine}", f"use one of: {known}{own}")
+        choices = ", ".join(f"{name}@{number}" for number in versions(name))
+        users_own = "; or --docker PATH, a Docker of yours" if name == "docker" else ""
+        raise UsageError(f"{where}unknown version {engine}", f"use one of: {choices}{users_own}")
 
 
 def engine_root(engine: str, version: str, cache: Path, tell: Callable[[str], None]) -> EngineRoot:

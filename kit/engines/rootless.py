@@ -37,9 +37,9 @@ class RootlessDockerd(Dockerd):
 
     def programs(self) -> Sequence[Program]:
         state = self.home.state
-        own = state / "x"
-        self.home.make_below(own)
+        runtime_directory = state / "x"
+        self.home.make_below(runtime_directory)
         words = [*self.command_line(), "--rootless"]
         kit = ["rootlesskit", f"--state-dir={state / 'k'}", "--copy-up=/run", "sh", "-c", _OWN_RUN, "sh"]
-        environment = "env", f"HOME={own}", f"XDG_RUNTIME_DIR={own}"
+        environment = "env", f"HOME={runtime_directory}", f"XDG_RUNTIME_DIR={runtime_directory}"
         return [Program("dockerd", [*environment, *kit, *words], self.served)]

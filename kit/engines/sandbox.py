@@ -153,8 +153,8 @@ class Sandbox:
 
 def _threads(pids: Iterable[int]) -> set[int]:
     """Return the threads of processes, those of a kernel in user space too: gVisor's."""
-    found: set[int] = set()
+    threads: set[int] = set()
     for pid in pids:
         with suppress(ProcessLookupError, FileNotFoundError):  # it has ended
-            found.update(int(name) for name in os.listdir(f"/proc/{pid}/task"))
-    return found
+            threads.update(int(name) for name in os.listdir(f"/proc/{pid}/task"))
+    return threads

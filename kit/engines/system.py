@@ -52,13 +52,13 @@ def connect() -> Any:
         client = docker.DockerClient(base_url=address(), timeout=300)
         client.ping()
     except (docker.errors.DockerException, OSError) as error:
-        said = str(error)
-        known = {
+        message = str(error)
+        reasons = {
             "FileNotFoundError": "not found",
             "PermissionError": "permission denied",
             "refused": "nothing listens",
         }
-        reason = next((text for key, text in known.items() if key in said), said)
+        reason = next((text for key, text in reasons.items() if key in message), message)
         raise MachineError(
             f"no running Docker at {address()}: {reason}", "start it, set DOCKER_HOST, or join its group"
         ) from None
@@ -280,8 +280,8 @@ def _mapped_root(info: Mapping[str, Any]) -> int:
     """Return the host's user of its containers' root if it maps users, as its directory's name says (dockerd(8),
     userns-remap); else 0."""
     mapped = any(str(option).startswith("name=userns") for option in info.get("SecurityOptions") or ())
-    found = re.fullmatch(r"(\d+)\.\d+", Path(info["DockerRootDir"]).name) if mapped else None
-    return int(found[1]) if found else 0
+    numbered = re.fullmatch(r"(\d+)\.\d+", Path(info["DockerRootDir"]).name) if mapped else None
+    return int(numbered[1]) if numbered else 0
 
 
 def _cgroup(pid: int) -> Cgroup | None:
@@ -297,11 +297,11 @@ def _undo(kind: str, name: str) -> None:
     import docker.errors
 
     with docker_errors(f"{name} of {kind} can't be removed", str), suppress(docker.errors.NotFound, MachineError):
-        things = getattr(connect(), kind)  # a MachineError: removed with its daemon
+        collection = getattr(connect(), kind)  # a MachineError: removed with its daemon
         if kind == "images":
-            things.remove(name)
+            collection.remove(name)
         else:
-            things.get(name).remove(force=True)
+            collection.get(name).remove(force=True)
 
 
 def _is_our_image(value: str, journal: Path) -> bool:

@@ -94,11 +94,14 @@ class UnionEngine(BareEngine):
                 directory.mkdir(parents=True)
             lower, daemons = backing_root.plain_root.path, None
             if arm.driver == "overlay":
-                wanted = arm.feature_words
+                features = arm.feature_words
                 words = f"lowerdir={lower},upperdir={upper},workdir={work}"
-                run(["mount", "-t", "overlay", "-o", ",".join((words, *wanted)), "kit", merged], what=f"mount of {arm}")
+                run(
+                    ["mount", "-t", "overlay", "-o", ",".join((words, *features)), "kit", merged],
+                    what=f"mount of {arm}",
+                )
                 stack.callback(unmount, merged)
-                ignored = not_in_force(wanted, mount_of(merged))
+                ignored = not_in_force(features, mount_of(merged))
                 if ignored:
                     raise MachineError(f"{arm}: this kernel ignores the mount option {ignored[0]}", "leave it out")
             else:
@@ -124,7 +127,7 @@ class UnionEngine(BareEngine):
             wait_for(partial(mounts_below, merged), partial(died, process), _PATIENCE)
         except NotReadyError as error:
             output.seek(0)
-            said = output.read().decode(errors="replace").strip() or str(error)
-            raise RunError(f"{arm.driver} does not mount: {said}", "see with kit doctor what works here") from None
+            message = output.read().decode(errors="replace").strip() or str(error)
+            raise RunError(f"{arm.driver} does not mount: {message}", "see with kit doctor what works here") from None
         stack.callback(unmount, merged)
         return group

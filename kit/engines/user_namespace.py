@@ -92,5 +92,5 @@ def _read_map(path: Path) -> list[list[int]]:
 
 def _outside(numbers: list[list[int]], inside: int) -> int:
     """Return the number outside (user_namespaces(7)); the same number if the namespace does not have it."""
-    found = (after + inside - first for first, after, count in numbers if first <= inside < first + count)
-    return next(found, inside)
+    outside = (after + inside - first for first, after, count in numbers if first <= inside < first + count)
+    return next(outside, inside)

@@ -111,12 +111,12 @@ class Probe:
         kernel keeps no counts. ``program``: the probe as the arm sees it; without words it ends at once. Raises
         RunError."""
         self._own_kernel = True
-        found = []
+        readings = []
         with open(os.devnull, "wb") as output:
             for _ in range(_CLOCK_READINGS):
                 timing = self.run([program], cwd="/", env={}, output=output)
-                found.append(time.monotonic() - timing.ended)
-        self._behind = min(found)  # the answer that was on its way for the shortest time
+                readings.append(time.monotonic() - timing.ended)
+        self._behind = min(readings)  # the answer that was on its way for the shortest time
 
     def run(
         self,
@@ -184,7 +184,7 @@ class Probe:
             raise _garbled(answer)
 
     def _request(self, fields: Sequence[str], *descriptors: int) -> None:
-        body = b"".join(os.fsencode(item) + b"\0" for item in fields)
+        body = b"".join(os.fsencode(word) + b"\0" for word in fields)
         try:
             socket.send_fds(self.connection, [struct.pack("<I", len(body))], descriptors)
             self.connection.sendall(body)

@@ -128,13 +128,13 @@ def settings(root: Path = Path("/")) -> Iterator[Diagnosis]:
     """Return each setting of this machine that figures depend on: one line, also where it is in several places."""
     readings = list(read_settings(root))
     for setting in SETTINGS:
-        found = [reading for reading in readings if reading.setting == setting]
-        noisy = [reading for reading in found if reading.noisy]
-        values = ", ".join(sorted({reading.label for reading in noisy or found}))
+        same_setting = [reading for reading in readings if reading.setting == setting]
+        noisy = [reading for reading in same_setting if reading.noisy]
+        values = ", ".join(sorted({reading.label for reading in noisy or same_setting}))
         if noisy:
             fix = setting.fix([reading.place for reading in noisy])
             yield Diagnosis("machine", setting.name, False, f"{values}: {setting.why}", fix)
-        elif found:
+        elif same_setting:
             yield Diagnosis("machine", setting.name, True, values)
 
 
@@ -183,8 +183,8 @@ def default_words(docker: Docker) -> str:
 def _in_roots(provision: Provision, paths: Paths) -> Iterator[Diagnosis]:
     """Return the tests of other engine versions whose roots are built."""
     built = {image.name for image in ImageCache(paths.cache).list()}
-    for engine, known in DRIVERS.items():
-        tried = [driver.name for driver in known if driver.tried_in_roots]
+    for engine, engine_drivers in DRIVERS.items():
+        tried = [driver.name for driver in engine_drivers if driver.tried_in_roots]
         for version in versions(engine) if tried else ():
             recipe = root_name(engine, version)
             if recipe not in built:

@@ -39,9 +39,9 @@ class Prepared:
     @property
     def image(self) -> str:
         """Return the name of the image: the requested one, else the scenario's own; '' if every arm is the host."""
-        named = self.request.rootfs or self.request.image
+        requested = self.request.rootfs or self.request.image
         hosts = all(arm.placement == "host" for arm in self.plan.arms)
-        return named or ("" if hosts else self.scenario.image or DEFAULT_IMAGE)
+        return requested or ("" if hosts else self.scenario.image or DEFAULT_IMAGE)
 
 
 @dataclass(frozen=True)

@@ -134,11 +134,11 @@ def _plan_resumed(
     request: Resumption, paths: Paths, store: Store, observer: EventSink, options: StartOptions
 ) -> PlannedSession | Session:
     """A complete session is returned as it is, unless the budget is extended, or the store has lost runs."""
-    begun = store.get(request.name)
-    check_reference(options.reference, begun.arms)
-    _check_own(begun, read_host())
-    check_begun(paths.data, begun)
-    session = _with_budget(begun, request.budget)
+    stored_session = store.get(request.name)
+    check_reference(options.reference, stored_session.arms)
+    _check_own(stored_session, read_host())
+    check_begun(paths.data, stored_session)
+    session = _with_budget(stored_session, request.budget)
     more = _has_more(session, request.budget)
     if session.status == DONE and not more:
         observer.tell(f"session {session.id} is done: nothing is left to run")

@@ -29,9 +29,9 @@ class BuildkitStarter:
         """Debian has no package of BuildKit."""
         missing = next((tool for tool in _TOOLS[:2] if not which(tool)), "")
         if missing and host.root and not self._installation.version:
-            from_source = f"build:buildkit@{versions('buildkit')[-1]}/{arm.driver}"
+            replacement = f"build:buildkit@{versions('buildkit')[-1]}/{arm.driver}"
             reason = f"{missing} is not installed"
-            return Blocker(reason, f"use {from_source}, built from source, or +buildkit of Docker")
+            return Blocker(reason, f"use {replacement}, built from source, or +buildkit of Docker")
         return self._installation.check(arm, host)
 
     def start(

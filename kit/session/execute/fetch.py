@@ -51,7 +51,7 @@ class Fetcher:
         """Fetch the input. Raises UnavailableError if that is impossible here."""
         if self.image is None:
             raise UnavailableError(f"{item.name} is fetched in an image", "leave out the arm host, or give --image")
-        digests = tuple((found.name, found.digest) for found in earlier)
+        digests = tuple((prepared.name, prepared.digest) for prepared in earlier)
         origin = (item.name, item.fetch, self.image.digest, digests, self.scenario.env, self.scenario.user)
 
         def make(scratch: Path) -> Path:
@@ -88,11 +88,11 @@ class Fetcher:
     def _sandbox(self, scratch: Path, inputs: Path) -> Iterator[tuple[Sandbox, Callable[[], Path]]]:
         """Yield a bare sandbox on the cache's own disk, and the path of its tree."""
         run, cgroup = self.setting.run / "fetch", f"{self.setting.cgroup}/fetch"
-        own = replace(self.setting, run=run, cgroup=cgroup, network=None)
-        own.run.mkdir(exist_ok=True)
+        setting = replace(self.setting, run=run, cgroup=cgroup, network=None)
+        setting.run.mkdir(exist_ok=True)
         options = BackingOptions(directory=scratch)
         arm = Arm("bare", filesystem="dir")
-        with Provision(ProvisionSpec(own, self.host, options, self.image, inputs)) as provision:
+        with Provision(ProvisionSpec(setting, self.host, options, self.image, inputs)) as provision:
             blocked = provision.ready(arm)
             if blocked:
                 raise UnavailableError(blocked.reason, blocked.fix)
@@ -121,17 +121,17 @@ def _network_files(target: Path) -> None:
 
 
 def _variables() -> dict[str, str]:
-    found = {key: value for key, value in environment().items() if key.lower().endswith("_proxy")}
+    proxies = {key: value for key, value in environment().items() if key.lower().endswith("_proxy")}
     if Path(_CERTIFICATES).exists():
-        found |= dict.fromkeys(_CERTIFICATE_VARIABLES, _CERTIFICATES)
-    return found
+        proxies |= dict.fromkeys(_CERTIFICATE_VARIABLES, _CERTIFICATES)
+    return proxies
 
 
 def show_inputs(items: Sequence[PreparedInput], directory: Path) -> None:
     """Put the inputs that a scenario unpacks or reads itself into its directory: hard links into the cache."""
     directory.mkdir(parents=True, exist_ok=True)
-    for item in items:
-        if item.into == "inputs":
-            os.link(item.path, directory / f"{item.name}.tar.zst")
-        elif item.into == "directory":
-            run(["cp", "-al", item.path, directory / item.name], what=f"showing {item.name}")
+    for prepared in items:
+        if prepared.into == "inputs":
+            os.link(prepared.path, directory / f"{prepared.name}.tar.zst")
+        elif prepared.into == "directory":
+            run(["cp", "-al", prepared.path, directory / prepared.name], what=f"showing {prepared.name}")

@@ -74,10 +74,10 @@ def _folders(
 ) -> Folders:
     """Return the inputs of each point of a sweep."""
     prepared: dict[Input, PreparedInput] = {}  # a branch is looked up once
-    found = {
+    folders = {
         str(number): _inputs(scenario, image, context, lease, prepared) for number, scenario in enumerate(scenarios, 1)
     }
-    return {"": found["1"]} if len(set(found.values())) == 1 else found
+    return {"": folders["1"]} if len(set(folders.values())) == 1 else folders
 
 
 def _inputs(
@@ -91,27 +91,27 @@ def _inputs(
     cache, tell, timeout = lease.paths.cache, context.events.tell, context.prepared.plan.timeout
     log = lease.paths.logs(lease.setting.session) / f"fetch-{scenario.name}.log"
     fetcher = Fetcher(scenario, image, context.host, lease.setting, cache, log, tell, timeout)
-    found: list[PreparedInput] = []
-    for item in scenario.inputs:
-        if item.source:
-            if item not in prepared:
-                prepared[item] = prepare_input(item, cache, tell, timeout)
-            found.append(prepared[item])
-        elif item.fetch:
-            found.append(fetcher.fetch(item, found))
-    return tuple(found)
+    available: list[PreparedInput] = []
+    for needed_input in scenario.inputs:
+        if needed_input.source:
+            if needed_input not in prepared:
+                prepared[needed_input] = prepare_input(needed_input, cache, tell, timeout)
+            available.append(prepared[needed_input])
+        elif needed_input.fetch:
+            available.append(fetcher.fetch(needed_input, available))
+    return tuple(available)
 
 
 @contextmanager
 def shown(folders: Folders, lease: MachineLease, name: str) -> Iterator[Path | None]:
     """Yield a directory with the inputs that a scenario unpacks or reads itself; None if it has no such inputs."""
-    if all(item.into == "tree" for items in folders.values() for item in items):
+    if all(prepared.into == "tree" for inputs in folders.values() for prepared in inputs):
         yield None
         return
     directory = lease.paths.cache / "inputs" / f"{name}-{lease.setting.session}"
     with lease.setting.journal.directory(directory, 0o755):  # users of scenarios read them
-        for folder, items in folders.items():
-            show_inputs(items, directory / folder)
+        for folder, inputs in folders.items():
+            show_inputs(inputs, directory / folder)
         yield directory
 
 
@@ -119,11 +119,11 @@ def bind_workloads(
     scenarios: Mapping[str, Scenario], image: Image | None, folders: Folders, directory: Path | None
 ) -> dict[str, Workload]:
     """Return the workload of each point of a sweep. ``directory``: the result of ``shown``."""
-    found = {}
+    workloads = {}
     for number, (point, scenario) in enumerate(scenarios.items(), 1):
         folder = "" if "" in folders else str(number)
-        found[point] = Workload(scenario, image, folders[folder], folder, directory)
-    return found
+        workloads[point] = Workload(scenario, image, folders[folder], folder, directory)
+    return workloads
 
 
 def named_image(name: str, cache: ImageCache, observer: EventSink, force: bool = False) -> Image:
@@ -134,9 +134,9 @@ def named_image(name: str, cache: ImageCache, observer: EventSink, force: bool =
     check_image_name(name)
     if name in recipes():
         return cache.from_recipe(name, force, observer.tell)
-    found = find_image_file(name)
-    if found:
-        path, inside = found
+    image_file = find_image_file(name)
+    if image_file:
+        path, inside = image_file
         if has_layers(path):
             return from_image_file(path, inside, cache)
         if inside:

@@ -148,11 +148,11 @@ def run_rounds(session: Session, run: RunContext, left: Callable[[], float | Non
 
     ``left``: remaining seconds of the budget. Raises KeyboardInterrupt when interrupted, and KitError if the machine
     can't continue."""
-    not_run = {item.arm for item in session.not_run}
+    not_run = {blocked_arm.arm for blocked_arm in session.not_run}
     able = [str(arm) for arm in run.plan.arms if str(arm) not in not_run]
     schedule = Schedule(run.plan, able, DEFAULT_REFERENCE.text(session.facts))
-    done = sum(sample.kind == "measured" for sample in session.samples)
-    run.events.take(RunsPlanned(schedule.least(session.samples), done))
+    measured_runs = sum(sample.kind == "measured" for sample in session.samples)
+    run.events.take(RunsPlanned(schedule.least(session.samples), measured_runs))
     warm = run.plan.cache == "warm" and not run.plan.fresh
     _settle_caches(run, warm)
     watch = IdleWatch(run.events.tell)
@@ -241,8 +241,8 @@ class RunTiming:
 
     @property
     def over(self) -> bool:
-        left = self.left()
-        return left is not None and left <= 0
+        seconds_left = self.left()
+        return seconds_left is not None and seconds_left <= 0
 
     def deadline(self, timeout: float | None) -> Deadline | None:
         """Return the deadline of one run, or of several that are made together, that begins now."""
@@ -289,7 +289,8 @@ def _flag_bursts(samples: list[Sample], events: EventSink) -> list[Sample]:
 
 def _natures(samples: list[Sample]) -> list[Fact]:
     """Return, for the record, the arms whose flagged runs are not rerun."""
-    found = own_nature(samples, find_bursts(samples))
+    unrepeated = own_nature(samples, find_bursts(samples))
     return [
-        NO_RERUN.fact(f"{why}: caused by the arm itself", " at ".join(filter(None, key))) for key, why in found.items()
+        NO_RERUN.fact(f"{why}: caused by the arm itself", " at ".join(filter(None, key)))
+        for key, why in unrepeated.items()
     ]

@@ -65,8 +65,8 @@ class InputCache:
         a tarball."""
         target = self._target(item, origin)
         facts = _record_of(target)
-        known = read_record(_Facts, facts)
-        if known is None:
+        record = read_record(_Facts, facts)
+        if record is None:
             make_directory(target.parent)
             with scratch(target.parent) as directory:
                 new = directory / "repacked"
@@ -74,21 +74,21 @@ class InputCache:
                 if item.into == "directory":
                     new = _unpacked(new)
                     remove(target)  # left by a killed start before it wrote the facts
-                known = _Facts(item.source, digest, 0 if new.is_dir() else new.stat().st_size)
+                record = _Facts(item.source, digest, 0 if new.is_dir() else new.stat().st_size)
                 publish(new, target)
-            write_record(facts, known)
+            write_record(facts, record)
         mark_used(target)
-        return PreparedInput(item.name, item.into, target, known.digest, item.revision)
+        return PreparedInput(item.name, item.into, target, record.digest, item.revision)
 
     def _taken(self, item: Input, name: str, new: Path, scratch: Path) -> str:
         """Write a peer's content as the archive that making it would give, and return its digest; '' if no peer has
         it."""
 
         def take(peer: Peer) -> str | None:
-            known = peer.record(_Facts, f"inputs/{name}.json")
-            if known is None:
+            peer_record = peer.record(_Facts, f"inputs/{name}.json")
+            if peer_record is None:
                 return None
-            if known.size is None:
+            if peer_record.size is None:
                 raise RunError(f"its size is not known, an older kit made it: remove inputs/{name}.json there")
             source = peer.directory(f"inputs/{name}")
             if item.into == "directory" and source is None:
@@ -96,10 +96,10 @@ class InputCache:
             self.tell(f"copying {item.name} from {peer}")
             if source is None:
                 source = scratch / f"taken{_SUFFIX[item.into]}"
-                peer.bring(f"inputs/{name}", source, known.size, None, self.tell)
+                peer.bring(f"inputs/{name}", source, peer_record.size, None, self.tell)
             digest = repack(source, new, replace(item, strip=0, exclude=()))
-            if digest != known.digest:
-                raise RunError(f"{name} is not what its facts say: digest {digest[:12]}, not {known.digest[:12]}")
+            if digest != peer_record.digest:
+                raise RunError(f"{name} is not what its facts say: digest {digest[:12]}, not {peer_record.digest[:12]}")
             return digest
 
         return (from_peers(item.name, take, self.tell) or "") if self.shared else ""

@@ -35,11 +35,11 @@ def repack(source: Path, target: Path, item: Input) -> str:
         with (
             usable(source, "check the file"),
             target.open("wb") as output,
-            _archive(source, what) as read,
+            _archive(source, what) as archive,
             writing(packer, output, what) as pack,
         ):
-            _filter(read, _Tee(pack, digest.update), item)
-            while read.read(1 << 20):
+            _filter(archive, _Tee(pack, digest.update), item)
+            while archive.read(1 << 20):
                 pass  # the padding after the archive's end
     except RunError as error:
         raise RunError(

@@ -170,13 +170,13 @@ def _package_version(source: str) -> str:
     if suite:
         return ""
     try:
-        shown = run(["apt-cache", "show", "--no-all-versions", package])
+        description = run(["apt-cache", "show", "--no-all-versions", package])
     except RunError:
         raise MachineError(
             f"apt knows no package {package}",
             f"run apt-get update, name its suite (deb:{package}#bookworm), or give a tarball or directory as source",
         ) from None
-    return next((line.split()[1] for line in shown.splitlines() if line.startswith("Version:")), "unknown")
+    return next((line.split()[1] for line in description.splitlines() if line.startswith("Version:")), "unknown")
 
 
 def _fetch(source: str, scratch: Path, timeout: float | None) -> Path:

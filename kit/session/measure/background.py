@@ -35,8 +35,8 @@ class Load:
     @property
     def digests(self) -> tuple[tuple[str, str], ...]:
         """Return the load's identity: samples that ran beside different loads are not comparable."""
-        found = self.workload.digests(Arm("bare"))
-        return tuple((f"load's {name}", digest) for name, digest in found if name != "probe")
+        digests = self.workload.digests(Arm("bare"))
+        return tuple((f"load's {name}", digest) for name, digest in digests if name != "probe")
 
     @contextmanager
     def beside(self, arm: Arm) -> Iterator[Beside]:

@@ -44,7 +44,7 @@ class OwnClock:
     def over(self) -> str:
         """Return why the arm must end, or ''."""
         now = time.monotonic()
-        return next((item.text for item in (self.limit, self.until) if item and now >= item.at), "")
+        return next((bound.text for bound in (self.limit, self.until) if bound and now >= bound.at), "")
 
 
 @dataclass(eq=False)
@@ -73,9 +73,9 @@ class Underway:
         """Run for a duration, or to the end of the command. ``others``: devices of the frozen arms."""
         before, theirs = counters_of(self.sandbox), device_writes(others)
         self._first = self._first or before
-        rest = self.clock.go()
+        pause = self.clock.go()
         if self.slices:
-            self.rests.append(rest)
+            self.rests.append(pause)
         began = time.time()
         try:
             self.freezer.thaw()
@@ -146,11 +146,11 @@ def interleave(underway: Sequence[Underway], seconds: float, order: random.Rando
     """Give each command slices of about N seconds until all have ended. The order is random each time, so no arm always
     follows the same one. The lengths vary, so no periodic activity of the machine stays in step with an arm."""
     last: Underway | None = None
-    while left := [item for item in underway if not item.ended]:
-        for item in _drawn(left, last, order):
-            length = None if len(left) == 1 else seconds * order.uniform(1 - _JITTER, 1 + _JITTER)
-            item.turn(length, _devices(underway, item))
-            last = item
+    while unfinished := [arm_run for arm_run in underway if not arm_run.ended]:
+        for arm_run in _drawn(unfinished, last, order):
+            length = None if len(unfinished) == 1 else seconds * order.uniform(1 - _JITTER, 1 + _JITTER)
+            arm_run.turn(length, _devices(underway, arm_run))
+            last = arm_run
 
 
 def _drawn(left: Sequence[Underway], last: Underway | None, order: random.Random) -> list[Underway]:
@@ -161,4 +161,6 @@ def _drawn(left: Sequence[Underway], last: Underway | None, order: random.Random
 
 
 def _devices(underway: Sequence[Underway], mine: Underway) -> list[str]:
-    return [item.sandbox.backing.device for item in underway if item is not mine and item.sandbox.backing.device]
+    return [
+        arm_run.sandbox.backing.device for arm_run in underway if arm_run is not mine and arm_run.sandbox.backing.device
+    ]

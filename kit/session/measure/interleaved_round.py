@@ -80,12 +80,12 @@ def _run_phase(
     command: Command, turners: Sequence[_Turner], seconds: float, order: random.Random, idle: IdleRate
 ) -> None:
     with ExitStack() as stack:
-        begun = []
+        started = []
         for turner in turners:
             with turner.run.noting():
-                begun.append((turner, *_begin(turner, command, stack)))
-        interleave([underway for _, _, underway in begun], seconds, order)
-        for turner, log, underway in begun:
+                started.append((turner, *_begin(turner, command, stack)))
+        interleave([underway for _, _, underway in started], seconds, order)
+        for turner, log, underway in started:
             with turner.run.noting():
                 _finish(turner, command, log, underway, idle)
 

@@ -128,7 +128,7 @@ def _of_copies(timing: Timing) -> Iterator[Reported]:
 
 def _metrics(read: Timing | Counters | PeakMemory) -> dict[str, Any]:
     """Return the fields that have the name of a metric."""
-    return {item.name: getattr(read, item.name) for item in fields(read) if item.name in MEASURED}
+    return {figure.name: getattr(read, figure.name) for figure in fields(read) if figure.name in MEASURED}
 
 
 def _less_idle(interval: Counters, idle: IdleRate) -> float | None:

@@ -61,7 +61,7 @@ def pilot_runs(context: RunContext) -> list[Pilot]:
     alike: dict[object, list[Arm]] = {}
     for arm in context.plan.arms:
         alike.setdefault(variant_of(arm), []).append(arm)
-    return [found for arms in alike.values() if (found := _first_run(arms, context))]
+    return [pilot for arms in alike.values() if (pilot := _first_run(arms, context))]
 
 
 def _first_run(arms: Sequence[Arm], context: RunContext) -> Pilot | None:

@@ -195,14 +195,14 @@ def run_whole(step: PlanStep, context: RunContext, idle: IdleRate, deadline: Cal
 @contextmanager
 def _placed(make: Callable[[], AbstractContextManager[Sandbox]]) -> Iterator[Sandbox]:
     """Release a sandbox, and end everything in it before the next run, even if the release fails."""
-    made: Sandbox | None = None
+    placed: Sandbox | None = None
     try:
         with make() as sandbox:
-            made = sandbox
+            placed = sandbox
             yield sandbox
     except BaseException:
-        if made:
-            made.kill()
+        if placed:
+            placed.kill()
         raise
 
 

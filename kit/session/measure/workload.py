@@ -38,7 +38,7 @@ class Workload:
     def of(self, arm: Arm) -> Workload:
         """Return the workload as the arm runs it: with its own command and revision of the sources, of several."""
         command = dict(self.scenario.commands).get(arm.option(COMMAND), "")
-        inputs = tuple(item for item in self.inputs if item.revision in ("", arm.option(REVISION)))
+        inputs = tuple(prepared for prepared in self.inputs if prepared.revision in ("", arm.option(REVISION)))
         return replace(self, command=command, inputs=inputs)
 
     def words(self, step: Command, sandbox: Sandbox) -> tuple[str, ...]:
@@ -57,13 +57,15 @@ class Workload:
 
     def digests(self, arm: Arm) -> tuple[tuple[str, str], ...]:
         """Return what must be equal in two comparable samples. ``host`` has no image: the report flags that."""
-        found = [("probe", probe_digest()), ("scenario", self.scenario.digest)]
-        found += [(input_digest(f"{item.name} {item.revision}".strip()), item.digest) for item in self.inputs]
+        digests = [("probe", probe_digest()), ("scenario", self.scenario.digest)]
+        digests += [
+            (input_digest(f"{prepared.name} {prepared.revision}".strip()), prepared.digest) for prepared in self.inputs
+        ]
         if self.command:
-            found.append((f"command {arm.option(COMMAND)}", hashlib.sha256(self.command.encode()).hexdigest()))
+            digests.append((f"command {arm.option(COMMAND)}", hashlib.sha256(self.command.encode()).hexdigest()))
         if self.image and arm.placement != "host":
-            found.append(("image", self.image.digest))
-        return tuple(found)
+            digests.append(("image", self.image.digest))
+        return tuple(digests)
 
     def registry(self, setting: EngineConfig) -> AbstractContextManager[Registry | None]:
         """Serve the scenario's registry; yields None if it has none. Raises KitError."""
@@ -73,10 +75,10 @@ class Workload:
 
     def fill(self, sandbox: Sandbox) -> Sandbox:
         """Put the inputs into the tree and give the tree to the scenario's user. Untimed. Raises RunError."""
-        for item in self.inputs:
-            if item.into == "tree":
+        for prepared in self.inputs:
+            if prepared.into == "tree":
                 try:
-                    sandbox.unpack(item.path)
+                    sandbox.unpack(prepared.path)
                 except RunError as error:
                     full = sandbox.backing.full()
                     raise RunError(full or error.message, MORE_ROOM if full else error.hint) from None
@@ -134,8 +136,8 @@ class Workload:
         if sandbox.report_format:  # of the last command: before the phase's reporter is one
             arm = own(parse_report(sandbox.report_format, sandbox.report())).summed()
         if step.report and sandbox.probe.ran:
-            said = self._said(step.printer, sandbox) if step.printer else output_since(log.logfile, log.start)
-            phase = own(parse_report(step.report, said, METRICS))
+            output = self._said(step.printer, sandbox) if step.printer else output_since(log.logfile, log.start)
+            phase = own(parse_report(step.report, output, METRICS))
         return Report((*phase.figures, *arm.figures), phase.tasks)
 
     def _said(self, printer: Command, sandbox: Sandbox) -> str:
@@ -147,12 +149,14 @@ class Workload:
 def _do(sandbox: Sandbox, argv: Sequence[str], cwd: str = ".") -> str:
     """Run an untimed command in a sandbox, and return its output. Raises RunError with that output."""
     with tempfile.TemporaryFile() as output:
-        done = sandbox.run(argv, cwd, output).ok
+        succeeded = sandbox.run(argv, cwd, output).ok
         output.seek(0)
         text = output.read(MOST_REPORT).decode(errors="replace")
-    if not done:
-        said = text.strip().splitlines() or ["no output"]
-        raise RunError(f"{shlex.join(argv)} failed: {said[-1]}", MORE_ROOM if sandbox.backing.full() else "see its log")
+    if not succeeded:
+        lines = text.strip().splitlines() or ["no output"]
+        raise RunError(
+            f"{shlex.join(argv)} failed: {lines[-1]}", MORE_ROOM if sandbox.backing.full() else "see its log"
+        )
     return text
 
 

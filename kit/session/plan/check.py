@@ -96,8 +96,8 @@ def check_prepared(prepared: Prepared, here: bool = True) -> None:
     UsageError, MachineError."""
     request, cache = prepared.request, find_paths().cache
     for scenario in (*prepared.scenarios.values(), *([prepared.load] if prepared.load else [])):
-        for item in dict.fromkeys(item for item in scenario.inputs if item.source):
-            check_source(item, cache, here)
+        for source in dict.fromkeys(source for source in scenario.inputs if source.source):
+            check_source(source, cache, here)
         if scenario.image:
             check_image_name(scenario.image)
     if here and request.rootfs:

@@ -42,7 +42,7 @@ def _reasons(prepared: Prepared, host: Host) -> Iterator[str]:
     request, scenario = prepared.request, prepared.scenario
     if not host.root:
         yield "only root may freeze control groups"
-    for asked, reason in (
+    for applies, reason in (
         (request.load, "a background load is not frozen with the arms"),
         (request.fresh, "--fresh makes a filesystem for every run"),
         (
@@ -58,7 +58,7 @@ def _reasons(prepared: Prepared, host: Host) -> Iterator[str]:
         (scenario.engine, f"{scenario.name} drives the engine, which is not frozen with its arm"),
         (scenario.registry, f"{scenario.name} pulls from a registry, which is not frozen with its arm"),
     ):
-        if asked:
+        if applies:
             yield reason
     for arm in prepared.plan.arms:
         yield from _of_arm(arm, prepared.profiles[arm.filesystem])
@@ -110,8 +110,8 @@ def ordered_as(session: Session, facts: Mapping[str, str]) -> Session:
     if not RUN_ORDER.text(facts):
         return session
     keys = {kind.key for kind in (RUN_ORDER, SLICE, RUN_ORDER_WHY, NO_SWITCHES)}
-    mine = {key: text for key, text in session.facts.items() if key not in keys}
-    return replace(session, facts={**mine, **{key: text for key, text in facts.items() if key in keys}})
+    other_facts = {key: text for key, text in session.facts.items() if key not in keys}
+    return replace(session, facts={**other_facts, **{key: text for key, text in facts.items() if key in keys}})
 
 
 def not_worth(plan: Plan) -> str:
@@ -127,21 +127,21 @@ def _facts(seconds: float | None, why: str) -> tuple[Fact, ...]:
     return (RUN_ORDER.fact(run_order(seconds)), *length, RUN_ORDER_WHY.fact(why), *lacking)
 
 
-def _by_pilots(found: Sequence[Pilot]) -> tuple[float | None, str]:
+def _by_pilots(trials: Sequence[Pilot]) -> tuple[float | None, str]:
     """Return the length of a slice that suits all, None for sequential runs, and the reason: that of the run of which
     slices hide most."""
-    if not found:
+    if not trials:
         return None, "no arm could make a pilot run"
-    for item in found:
-        if item.error:
-            return None, f"the pilot run of {item.arm} failed"
-        if item.fails_frozen:
+    for trial in trials:
+        if trial.error:
+            return None, f"the pilot run of {trial.arm} failed"
+        if trial.fails_frozen:
             return None, "the workload fails if it is frozen, and not otherwise: freezing ends some waits with EINTR"
-        if item.seconds < SHORTEST_RUN:
-            return None, f"a run takes {item.seconds:.2g} s, too short for time slices"
-    length = slice_length(*((item.seconds, item.waiting) for item in found))
-    tried = longest_slice(min(item.seconds for item in found)) if length is None else length
-    worst = max(found, key=lambda item: item.waiting.hidden(tried))
+        if trial.seconds < SHORTEST_RUN:
+            return None, f"a run takes {trial.seconds:.2g} s, too short for time slices"
+    length = slice_length(*((trial.seconds, trial.waiting) for trial in trials))
+    tried = longest_slice(min(trial.seconds for trial in trials)) if length is None else length
+    worst = max(trials, key=lambda trial: trial.waiting.hidden(tried))
     hidden, waits = worst.waiting.hidden(tried), f"waits {worst.waiting.share:.1%} of its time for a clock, a network"
     waits += " or other processes"
     if length is None:

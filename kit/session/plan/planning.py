@@ -50,8 +50,8 @@ def find_scenario(name: str) -> Scenario:
     if not path.is_file():
         hint = f"use one of: {', '.join(scenario_names())}; a file ending in .toml; or -- COMMAND"
         raise UsageError(f"unknown scenario '{name}'", hint)
-    found = parse_scenario(read_text(path, "name a TOML file"), str(path), variant)
-    return replace(found, here=str(path.absolute().parent))
+    scenario = parse_scenario(read_text(path, "name a TOML file"), str(path), variant)
+    return replace(scenario, here=str(path.absolute().parent))
 
 
 def scenario_names() -> tuple[str, ...]:
@@ -68,12 +68,12 @@ def prepare(request: Request, host: Host, docker: Docker | None = None) -> Prepa
     scenarios = scenario.at_points(params, host.cores)
     if load:
         load = load.bind(dict(load.with_sources(request.load_params, located)), host.cores)
-    known = profiles(request)
+    available = profiles(request)
     docker = docker or the_docker(request)
     request = replace(request, seed=request.seed or secrets.randbelow(10**9) + 1)
-    plan = _plan(request, tuple(scenarios), known, docker)
+    plan = _plan(request, tuple(scenarios), available, docker)
     stored = _as_stored(request, params, scenarios, plan, load)
-    prepared = Prepared(stored, scenarios, plan, known, load, reference_of(plan.arms, docker))
+    prepared = Prepared(stored, scenarios, plan, available, load, reference_of(plan.arms, docker))
     reason = why_not(prepared, host) if plan.interleave is not None else ""
     if reason:
         raise UsageError(f"--interleave {request.interleave}: {reason}", "leave --interleave out")
@@ -147,9 +147,12 @@ def _as_stored(
     """Return the request with its defaults and with absolute paths: all arms, all parameters, and the minimum number of
     rounds unless it is open. A resumed session then runs the same, whatever the current directory and a later kit's
     defaults. ``scenarios`` and ``load``: as bound."""
-    named = {name for name, _ in params}
-    rest = {
-        name: join_values((text,)) for item in scenarios.values() for name, text in item.values if name not in named
+    requested = {name for name, _ in params}
+    defaults = {
+        name: join_values((text,))
+        for scenario in scenarios.values()
+        for name, text in scenario.values
+        if name not in requested
     }
     paths: dict[str, Any] = {name: _absolute(getattr(request, name)) for name in _PATHS}
     paths |= {name: _absolute(text) for name in ("scenario", "load") if ".toml" in (text := getattr(request, name))}
@@ -157,7 +160,7 @@ def _as_stored(
         request,
         **paths,
         source=located(request.source),
-        params=(*params, *rest.items()),
+        params=(*params, *defaults.items()),
         load_params=load.values if load else (),
         arms=tuple(map(str, plan.arms)),
         seed=plan.seed,
@@ -193,10 +196,10 @@ def the_docker(request: Request) -> Docker:
         return Docker(version_in("guest", DEFAULT_ENGINE, "docker.io"))
     if request.engine == SYSTEM:
         return Docker()
-    given = Path(request.docker).absolute() if request.docker else None
-    if given is None:
+    users_docker = Path(request.docker).absolute() if request.docker else None
+    if users_docker is None:
         return installed_docker()
-    return installed_docker(given_programs(given, find_paths().cache)) if given.exists() else Docker()
+    return installed_docker(given_programs(users_docker, find_paths().cache)) if users_docker.exists() else Docker()
 
 
 def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile], docker: Docker) -> Plan:

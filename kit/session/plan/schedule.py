@@ -63,11 +63,11 @@ class Schedule:
     def least(self, samples: Sequence[Sample]) -> int:
         """Return the number of runs to come: the rest of the fixed rounds, and their warm-ups. An arm that proves much
         worse has fewer."""
-        done, self._failing = _done(samples), self._find_failing(samples)
+        measured, self._failing = _done(samples), self._find_failing(samples)
         numbers = self._plan.assigned or range(1, self._plan.rounds + 1)
         steps = [step for number in numbers for step in self._mine(self._plan.round(number))]
-        left = sum((step.round, str(step.arm), step.point) not in done for step in steps)
-        return left + (len(self._mine(self._plan.round(0))) if left and self._warm else 0)
+        missing_runs = sum((step.round, str(step.arm), step.point) not in measured for step in steps)
+        return missing_runs + (len(self._mine(self._plan.round(0))) if missing_runs and self._warm else 0)
 
     def next(self, samples: Sequence[Sample], left: float | None = None, run_seconds: float = 0.0) -> Round | End:
         """Return the round to run now, or the end of the session.
@@ -108,10 +108,10 @@ class Schedule:
 
     def _planned(self, samples: Sequence[Sample]) -> Round | End:
         """Return the next unfinished round, or the end of the plan."""
-        done = _done(samples)
+        measured = _done(samples)
         while True:
             number = self._number + 1
-            earlier = [item for item in samples if item.round < number and item.rerun_of is None]
+            earlier = [sample for sample in samples if sample.round < number and sample.rerun_of is None]
             self._failing = self._find_failing(earlier)
             active, reason = self._active(number, earlier)
             if not active:
@@ -120,9 +120,9 @@ class Schedule:
             if self._plan.assigned and number not in self._plan.assigned:
                 continue
             steps = [step for step in self._mine(self._plan.round(number)) if str(step.arm) in active]
-            rest = tuple(step for step in steps if (number, str(step.arm), step.point) not in done)
-            if rest:
-                return Round(number, self._whole(steps, rest), reason)
+            missing_steps = tuple(step for step in steps if (number, str(step.arm), step.point) not in measured)
+            if missing_steps:
+                return Round(number, self._whole(steps, missing_steps), reason)
 
     def _find_failing(self, samples: Sequence[Sample]) -> Failing:
         """Return the arms that are run no more. A round that machines share is complete or missing: it has all arms."""
@@ -150,15 +150,15 @@ class Schedule:
             return self._running, "the budget lasts"
         # An interval that has just become narrow is so partly by luck, and covers the truth less often than stated. A
         # decision without the latest round dilutes that luck (Hall 1981 continues after stopping for the same reason).
-        runs = Runs(item for item in earlier if item.round < number - 1)
-        unsettled = [item for item in total_comparisons(runs, plan) if item.reach > plan.precision]
-        unsettled = [item for item in unsettled if not item.control]
-        names = {item.arm for item in unsettled}
+        runs = Runs(sample for sample in earlier if sample.round < number - 1)
+        unsettled = [comparison for comparison in total_comparisons(runs, plan) if comparison.reach > plan.precision]
+        unsettled = [comparison for comparison in unsettled if not comparison.control]
+        names = {comparison.arm for comparison in unsettled}
         if not names:
             return frozenset(), f"every interval was within ±{plan.precision:.2%} of its ratio one round ago".replace(
                 ".00", ""
             )
-        widest = max(unsettled, key=lambda item: item.reach)
+        widest = max(unsettled, key=lambda comparison: comparison.reach)
         reason = f"round {number}: {', '.join(sorted(names))} not within ±{plan.precision:.1%} yet"
         return self._needed(names), f"{reason}; widest: {widest.arm} ±{widest.reach:.1%}"
 
@@ -216,16 +216,16 @@ class Schedule:
         would also be another machine's."""
         if self._plan.assigned or not self._plan.rerun:
             return None
-        rounds = [item.round for item in samples if item.rerun_of is None]
+        rounds = [sample.round for sample in samples if sample.rerun_of is None]
         first = max(rounds, default=0) + 1
         if self._repeats is None:
             self._repeats = self._plan_repeats(samples, first)
-        done = {(item.round, item.arm, item.point) for item in samples if item.rerun_of is not None}
+        rerun = {(sample.round, sample.arm, sample.point) for sample in samples if sample.rerun_of is not None}
         while self._repeats:
             round_ = self._repeats.pop(0)
-            rest = tuple(step for step in round_.steps if (step.round, str(step.arm), step.point) not in done)
-            if rest:
-                return replace(round_, steps=self._whole(round_.steps, rest))
+            missing_steps = tuple(step for step in round_.steps if (step.round, str(step.arm), step.point) not in rerun)
+            if missing_steps:
+                return replace(round_, steps=self._whole(round_.steps, missing_steps))
         return None
 
     def _whole(self, steps: Sequence[PlanStep], rest: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
@@ -243,9 +243,9 @@ class Schedule:
         planned = []
         for number, round_ in enumerate(hit, first):
             flagged = [(arm, point) for arm, point, where in bursts if where == round_]
-            wanted = {(name, point) for arm, point in flagged for name in related(self._plan, arm)}
-            wanted |= _left_alone(samples, bursts, flagged)
-            steps = [step for step in self._mine(self._plan.round(number)) if (str(step.arm), step.point) in wanted]
+            rerun_keys = {(name, point) for arm, point in flagged for name in related(self._plan, arm)}
+            rerun_keys |= _left_alone(samples, bursts, flagged)
+            steps = [step for step in self._mine(self._plan.round(number)) if (str(step.arm), step.point) in rerun_keys]
             reasons = ", ".join(f"{arm} {bursts[arm, point, round_]}" for arm, point in flagged)
             if steps:
                 repeated = tuple(replace(step, rerun_of=round_) for step in steps)
@@ -261,9 +261,9 @@ def find_failing(samples: Iterable[Sample], least: int = GIVE_UP) -> Failing:
         if sample.rerun_of is None and sample.kind != TRACED:
             runs.setdefault((sample.arm, sample.point), []).append(sample)
     failing = {}
-    for where, made in runs.items():
-        errors = {sample.error.partition("\n")[0] if sample.status != "ok" else None for sample in made}
-        if len(made) >= least and len(errors) == 1 and (error := errors.pop()) is not None:
+    for where, arm_runs in runs.items():
+        errors = {sample.error.partition("\n")[0] if sample.status != "ok" else None for sample in arm_runs}
+        if len(arm_runs) >= least and len(errors) == 1 and (error := errors.pop()) is not None:
             failing[where] = error
     return failing
 
@@ -284,7 +284,7 @@ def _left_alone(
 
 
 def _decided(rounds: int, rankings: Sequence[Ranking], margin: float) -> str:
-    references = ", ".join(dict.fromkeys(found.reference for found in rankings))
+    references = ", ".join(dict.fromkeys(ranking.reference for ranking in rankings))
     verdict = f"significantly different from {references} or equivalent within ±{100 * margin:.3g} %"
     return f"decided after {rounds} rounds: each arm is {verdict}"
 
@@ -309,11 +309,12 @@ def _without_far(far: Mapping[str, str]) -> str:
 
 
 def _completed(samples: Iterable[Sample]) -> set[tuple[str, str, int]]:
-    return {(item.arm, item.point, item.round) for item in samples if item.kind == "measured" and item.status == "ok"}
+    completed = (sample for sample in samples if sample.kind == "measured" and sample.status == "ok")
+    return {(sample.arm, sample.point, sample.round) for sample in completed}
 
 
 def _done(samples: Iterable[Sample]) -> set[tuple[int, str, str]]:
-    return {(item.round, item.arm, item.point) for item in samples if item.kind == "measured"}
+    return {(sample.round, sample.arm, sample.point) for sample in samples if sample.kind == "measured"}
 
 
 def total_comparisons(runs: Runs, plan: Plan) -> tuple[Comparison, ...]:
@@ -324,23 +325,23 @@ def related(plan: Plan, name: str) -> set[str]:
     """Return an arm and all arms that it is compared with: baselines in both directions, its controls, and its
     ladders."""
     arms = [str(arm) for arm in plan.arms]
-    found = {name}
+    related_arms = {name}
     for arm, base in plan.baselines:
         if name in (arm, base):
-            found |= {arm, base}
+            related_arms |= {arm, base}
         chain = [rung for rung, _ in rungs(arm, base, arms)]
         if name in chain:
-            found |= set(chain)
-    return found
+            related_arms |= set(chain)
+    return related_arms
 
 
 def whole_rounds(session: Session, plan: Plan) -> set[int]:
     """Return the rounds of which the session has every run."""
-    able = {str(arm) for arm in plan.arms} - {item.arm for item in session.not_run}
+    able = {str(arm) for arm in plan.arms} - {blocked_arm.arm for blocked_arm in session.not_run}
     failing = {} if plan.assigned else find_failing(session.samples)
-    wanted = {(arm, point) for arm in able for point in plan.points} - set(failing)
-    found: dict[int, set[tuple[str, str]]] = {}
+    needed_runs = {(arm, point) for arm in able for point in plan.points} - set(failing)
+    runs_by_round: dict[int, set[tuple[str, str]]] = {}
     for sample in session.samples:
         if sample.kind == "measured":
-            found.setdefault(sample.round, set()).add((sample.arm, sample.point))
-    return {number for number, had in found.items() if had >= wanted}
+            runs_by_round.setdefault(sample.round, set()).add((sample.arm, sample.point))
+    return {number for number, complete_runs in runs_by_round.items() if complete_runs >= needed_runs}

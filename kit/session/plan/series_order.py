@@ -38,8 +38,8 @@ def keep_order(session: Session, prepared: Prepared, host: Host, store: Store) -
 
 
 def _find_before(session: Session, store: Store) -> Session | None:
-    wanted = SessionFilter(session.title, machines=(machine_of(session.facts),), status=DONE)
-    for head in store.list(wanted, _SEARCHED):
+    series = SessionFilter(session.title, machines=(machine_of(session.facts),), status=DONE)
+    for head in store.list(series, _SEARCHED):
         chosen = RUN_ORDER.text(head.facts) and head.plan is not None and not not_worth(head.plan)
         if chosen and all(getattr(head.request, name) == getattr(session.request, name) for name in _WORK):
             return head

@@ -48,15 +48,15 @@ def _files(top: Path) -> Iterator[BinaryIO]:
     """Yield the files to read. Sparse files are left out: a driver's own loop device has a hundred gigabytes. A file of
     a snapshot is read once: btrfs shows an image of a hundred layers as a hundred trees, with the same inode numbers.
     Missing and unreadable files are ignored."""
-    seen: set[tuple[int, str, int, int]] = set()
+    visited: set[tuple[int, str, int, int]] = set()
     for directory, _, names in os.walk(top):
         for name in names:
             with suppress(OSError):
                 path = os.path.join(directory, name)
                 info = os.lstat(path)
                 same = info.st_ino, name, info.st_size, info.st_mtime_ns
-                if stat.S_ISREG(info.st_mode) and same not in seen:
-                    seen.add(same)
+                if stat.S_ISREG(info.st_mode) and same not in visited:
+                    visited.add(same)
                     with open(path, "rb", buffering=0) as file:
                         if not _is_sparse(file, info):
                             yield file

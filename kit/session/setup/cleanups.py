@@ -29,9 +29,9 @@ def clean_machine(paths: Paths) -> Cleaned:
     """Undo what dead sessions left on the machine, and remove their unfinished cache entries; the caller holds the
     machine lock. Raises the errors of ``clean``."""
     cleaned = clean(paths.journals, CLEANUPS)
-    removed, left = [], []
+    removed, remaining = [], []
     for directory in sorted(path for path in paths.cache.glob("*") if path.is_dir()):
-        mine, not_mine = remove_abandoned(directory)
-        removed += mine
-        left += not_mine
-    return Cleaned((*cleaned.undone, *removed), (*cleaned.left, *left))
+        abandoned, others_entries = remove_abandoned(directory)
+        removed += abandoned
+        remaining += others_entries
+    return Cleaned((*cleaned.undone, *removed), (*cleaned.left, *remaining))

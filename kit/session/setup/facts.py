@@ -51,10 +51,10 @@ def version_facts(request: Request) -> Iterator[Fact]:
         yield fact.REVISION.fact(commit, name)
         if without := left_out(request.source, commit):
             yield fact.LEFT_OUT.fact(without, name)
-    if not request.revisions and (found := find_commit(_workload(request))):
-        yield fact.COMMIT.fact(found)
-    if found := ci_commit():
-        yield fact.CI_COMMIT.fact(found)
+    if not request.revisions and (commit := find_commit(_workload(request))):
+        yield fact.COMMIT.fact(commit)
+    if commit := ci_commit():
+        yield fact.CI_COMMIT.fact(commit)
 
 
 def _workload(request: Request) -> Path | None:
@@ -109,4 +109,4 @@ def _parameters(scenarios: Mapping[str, Scenario]) -> str:
     for scenario in scenarios.values():
         for name, value in scenario.values:
             values.setdefault(name, {})[value] = None
-    return ", ".join(f"{name}={','.join(found)}" for name, found in values.items()) or "none"
+    return ", ".join(f"{name}={','.join(texts)}" for name, texts in values.items()) or "none"

@@ -193,8 +193,8 @@ class Provision:
     def _copies(self, arm: Arm, backing_root: BackingRoot, copies: int) -> Iterator[Sandbox]:
         backing_root = replace(backing_root, group=f"copies-{next(self._numbers)}")
         with ExitStack() as stack:
-            made = [stack.enter_context(self._engine(arm).sandbox(arm, backing_root)) for _ in range(copies)]
-            yield as_one(made)
+            sandboxes = [stack.enter_context(self._engine(arm).sandbox(arm, backing_root)) for _ in range(copies)]
+            yield as_one(sandboxes)
 
     @contextmanager
     def beside(self, arm: Arm) -> Iterator[Sandbox]:
@@ -209,9 +209,9 @@ class Provision:
         """Yield a sandbox, or several as one, on a filesystem of its own, made for this one run."""
         setting = self._spec.setting
         part = f"f{next(self._numbers)}"
-        own = replace(setting, run=setting.run / part, cgroup=f"{setting.cgroup}/{part}", part=part)
-        own.run.mkdir()
-        with Provision(replace(self._spec, setting=own)) as provision:
+        part_setting = replace(setting, run=setting.run / part, cgroup=f"{setting.cgroup}/{part}", part=part)
+        part_setting.run.mkdir()
+        with Provision(replace(self._spec, setting=part_setting)) as provision:
             blocked = provision.ready(arm)
             if blocked:
                 raise KitError(f"{arm}: {blocked.reason}", blocked.fix)
@@ -219,24 +219,24 @@ class Provision:
                 yield sandbox
 
     def facts(self) -> list[Fact]:
-        found: list[Fact] = []
+        facts: list[Fact] = []
         for backing in {
             backing_root.backing.name: backing_root.backing for backing_root in self._roots.values()
         }.values():
             name = backing.name
             options = self._spec.options
-            made = options.mkfs_words(options.profiles[name])
-            text = f"{backing.type} on {backing.kind}; mounted {backing.options}{_made(made)}"
-            found.append(FILESYSTEM.fact(text, name))
+            mkfs_words = options.mkfs_words(options.profiles[name])
+            text = f"{backing.type} on {backing.kind}; mounted {backing.options}{_made(mkfs_words)}"
+            facts.append(FILESYSTEM.fact(text, name))
             if backing.unconfirmed:
-                found.append(UNCONFIRMED.fact(",".join(backing.unconfirmed), name))
+                facts.append(UNCONFIRMED.fact(",".join(backing.unconfirmed), name))
             if backing.whole_folios:
-                found.append(
+                facts.append(
                     NO_DIRTIED.fact("the kernel counts whole folios, also where a program changed one byte", name)
                 )
         for engine in self._engines.values():
-            found += engine.facts()
-        return found
+            facts += engine.facts()
+        return facts
 
     def _engine(self, arm: Arm) -> Engine:
         name = engine_name(arm)

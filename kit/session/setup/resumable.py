@@ -104,5 +104,5 @@ def _digest(session: Session) -> bytes:
 
 
 def _given(options: Request | Plan) -> dict[str, Any]:
-    values = ((item, getattr(options, item.name)) for item in fields(options))
-    return {item.name: value for item, value in values if value != item.default}
+    values = ((option, getattr(options, option.name)) for option in fields(options))
+    return {option.name: value for option, value in values if value != option.default}

@@ -28,14 +28,14 @@ class Workers:
             return
         self._pool = self._pool or ThreadPoolExecutor(_AT_ONCE, "ready")
         ending = Event()
-        begun = [self._pool.submit(partial(_go, ending, steps)) for steps in tasks]
+        futures = [self._pool.submit(partial(_go, ending, steps)) for steps in tasks]
         try:
-            for task in begun:
+            for task in futures:
                 with interruptible():
                     task.result()
         finally:
             ending.set()
-            wait(begun)
+            wait(futures)
 
     def close(self) -> None:
         if self._pool:

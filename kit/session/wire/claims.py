@@ -57,7 +57,7 @@ class Bounds:
         lengths = (len(key) + len(text) for key, text in news.facts.items())
         if len(news.facts) > MOST_FACTS or max(lengths, default=0) > _LONGEST_FACT:
             raise self.refused("its facts are too many, or too long")
-        if not {item.arm for item in news.not_run} <= {*self.arms}:
+        if not {blocked_arm.arm for blocked_arm in news.not_run} <= {*self.arms}:
             raise self.refused("an arm does not run that the session does not have")
 
     def refused(self, what: str) -> UnreadableError:

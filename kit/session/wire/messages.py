@@ -61,8 +61,8 @@ class Failed:
     def error(self) -> KitError:
         """Return the same error on the host; a RunError if its class is not one of the user's errors."""
         kind = vars(errors).get(self.kind, RunError)
-        known: type[KitError] = kind if isinstance(kind, type) and issubclass(kind, KitError) else RunError
-        return known(self.message, self.hint)
+        error_type: type[KitError] = kind if isinstance(kind, type) and issubclass(kind, KitError) else RunError
+        return error_type(self.message, self.hint)
 
 
 Last = Done | Failed
@@ -80,10 +80,10 @@ def decode_line(line: bytes) -> Message | None:
     """Return the message of a line; None for noise of the device, including a cut message. Raises UnreadableError for
     an unknown message, or one with wrong fields."""
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return decode_tagged(_KINDS, said) if isinstance(said, list) else None
+    return decode_tagged(_KINDS, message) if isinstance(message, list) else None
 
 
 class MessageReader:
@@ -102,8 +102,8 @@ class MessageReader:
             )
         if b"\n" not in data:  # each piece of a long message is scanned once
             return
-        *lines, begun = self._begun.split(b"\n")
-        self._begun = begun
+        *lines, partial_line = self._begun.split(b"\n")
+        self._begun = partial_line
         for line in lines:
             message = decode_line(bytes(line))
             if message is not None:

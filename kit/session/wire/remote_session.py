@@ -47,8 +47,9 @@ class RemoteSession(EventSink):
                 self._bounds.check_count(len(self._samples))
                 self._samples[_key(event.sample)] = event.sample
             case RunFlagged():
-                hit = {key: replace(item, flags=event.flags) for key, item in self._samples.items() if event.hits(item)}
-                self._samples.update(hit)
+                for key, sample in self._samples.items():
+                    if event.hits(sample):
+                        self._samples[key] = replace(sample, flags=event.flags)
             case FactsKnown():
                 event = self._known(event)
                 self._head = replace(self._head, facts=event.facts, not_run=event.not_run)
