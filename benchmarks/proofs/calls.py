@@ -39,8 +39,7 @@ from kit.extra.tracing.calls import CallTracer, find_call_tracer
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import ended, run, spawn
 from kit.host.namespace import enter_private_mounts
-from kit.model.call import CALL, Call
-from kit.model.sample import Phase, Sample
+from kit.model.sample import CALL, Call, Phase, Sample
 from kit.model.session import Request
 from kit.report.text.calls import render_calls
 from kit.report.text.progress import Lines

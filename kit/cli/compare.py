@@ -202,8 +202,8 @@ def _wiped(given: Mapping[str, Any]) -> tuple[Path, ...]:
 def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
     from kit.filesystem import read_profiles
     from kit.model.arm import arm_names
+    from kit.model.scenario import COPIES
     from kit.model.session import Request
-    from kit.model.sweep import COPIES
 
     if sum(map(bool, (given["scenario"], command, given["commands"]))) != 1:
         hint = "use kit compare smoke, or kit compare -- make, or --command; list scenarios with kit scenarios"

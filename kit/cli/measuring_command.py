@@ -11,8 +11,7 @@ import cloup
 from click.core import ParameterSource
 
 from kit.cli.completion import complete_arms, complete_images, complete_scenarios
-from kit.model.option import Option
-from kit.model.options import OPTIONS
+from kit.model.options import OPTIONS, Option
 
 
 class MeasuringCommand(cloup.Command):

@@ -36,7 +36,7 @@ from kit.filesystem.thin_pool import thin_pool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import RUNTIME, USERNS, Arm, driver_of
-from kit.model.drivers.device_mapper import THIN_POOL
+from kit.model.drivers import THIN_POOL
 from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS, Fact
 from kit.model.scenario import DOCKER
 

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kit.model.default import DEFAULT_ENGINE
-from kit.model.driver import version_number
-from kit.model.drivers import SYSTEM, arm_words, find_driver, graph_drivers
+from kit.model.drivers import SYSTEM, arm_words, find_driver, graph_drivers, version_number
 
 #: Docker's driver in its image store, and the one without.
 IMAGE_STORE, GRAPH_DRIVER = "overlayfs", "overlay2"

@@ -16,13 +16,11 @@ from kit.core.errors import UsageError
 from kit.core.quantity import duration, table_pairs
 from kit.core.table import UnknownKeyError, WrongTypeError, described_keys, read_table
 from kit.core.toml import parse_toml
-from kit.model.arm import arm_names, arms_of
+from kit.model.arm import arm_names, arms_of, in_variants
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.drivers import SESSION_ENGINES, is_session_engine
-from kit.model.option import Option
-from kit.model.options import OPTIONS, read_options
+from kit.model.options import OPTIONS, Option, read_options
 from kit.model.session import Request
-from kit.model.variant import in_variants
 from kit.nightly.job import DEFAULT_OUTPUT, Job
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kit.analysis.history.changepoint import CONFIRM
 from kit.analysis.history.night import Task
 from kit.analysis.history.regression import Rule
-from kit.model.sweep import points
+from kit.model.scenario import points
 
 DEFAULT_OUTPUT = "kit-nightly"
 

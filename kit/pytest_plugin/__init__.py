@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.core.errors import KitError
-from kit.model.option import Option
-from kit.model.options import OPTIONS, PYTEST_PREFIX, SHARED
+from kit.model.options import OPTIONS, PYTEST_PREFIX, SHARED, Option
 from kit.pytest_plugin import xdist
 from kit.pytest_plugin.runner import NOT_MEASURED, RUNNER, SessionRunner, refuse_unwritable
 

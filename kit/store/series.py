@@ -10,7 +10,7 @@ from kit.analysis.history.history import Entry, compared_alike
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.model.fact import MACHINE, WORKER
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 from kit.model.session import DONE, Request, Session
 from kit.store import SessionFilter, Store
 from kit.store.fleet_history import Figure, find_fleet_past

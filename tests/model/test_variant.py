@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kit.core.errors import UsageError
-from kit.model.arm import parse_arm, parse_arms
+from kit.model.arm import in_variants, parse_arm, parse_arms, unvaried_name
 from kit.model.default_driver import Docker
 from kit.model.options import SessionOptions, read_options
 from kit.model.plan import make_plan, reference_of
 from kit.model.session import Request, title_of
-from kit.model.variant import in_variants, unvaried_name
 from kit.nightly.file import parse_nightly
 
 TWO = (("a", "make -j2"), ("b", "make -j4"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 from kit.store import Store, fleet_history, open_store
 from kit.store.fleet_history import Figure, find_fleet_past
 from tests.nights import on

@@ -17,7 +17,7 @@ from kit.analysis.history.changepoint import CONFIRM, Change, ChangeHistory, fin
 from kit.analysis.history.history import Entry, differences, split
 from kit.analysis.stats import estimators
 from kit.model.fact import ASKED, CLASS, GUEST, SEVERAL
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 
 #: Whose a change is. If some machines changed, neither most nor one alone, shared conditions may explain the change.
 MACHINES, COMMON, SOME, UNTOLD = "the machine's", "common", "some machines'", "unknown"

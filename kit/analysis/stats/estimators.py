@@ -37,11 +37,11 @@ _EXACT = 25  # up to here the null distribution of Kendall's S is counted out
 
 @dataclass(frozen=True)
 class Centre:
-    """An estimate of the centre of some values with its standard error (None where n < 2) and degrees of freedom."""
+    """An estimate of the centre of some values."""
 
     estimate: float
-    error: float | None
-    degrees: int
+    error: float | None  # standard error; None where n < 2
+    degrees: int  # of freedom, of the error
     n: int
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
@@ -220,10 +220,10 @@ def residuals(values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Trend:
-    """A trend of values in their order: ``slope`` per step, ``p`` the probability of as clear a trend at random."""
+    """A trend of values in their order."""
 
-    slope: float
-    p: float
+    slope: float  # per step
+    p: float  # probability of as clear a trend at random
 
 
 def find_trend(values: ArrayLike) -> Trend | None:

@@ -185,13 +185,12 @@ def _strata(machines: int, count: int) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class _WithoutOne:
-    """Estimates without one machine, along the last axis for each that is left out. ``alone``: the mean's variance,
-    from the machines' own estimates of noise."""
+    """Estimates without one machine, along the last axis for each that is left out."""
 
     mean: Floats
     error: Floats
     tau2: Floats
-    alone: Floats
+    alone: Floats  # the mean's variance, from the machines' own estimates of noise
 
 
 def _fit_without(effects: Effects, omitted: Indices) -> _WithoutOne:

@@ -186,7 +186,7 @@ def _share(group: Sequence[Contrast], family: int, looks: int, moderated: bool, 
     ]
     halves = _student_quantiles(np.array(normal), degrees[:, None])
     return [
-        _made(contrast, float(error), float(freedom), half, each, family)
+        _pooled_estimate(contrast, float(error), float(freedom), half, each, family)
         for contrast, error, freedom, half, each in zip(group, errors, degrees, halves.tolist(), quantiles, strict=True)
     ]
 
@@ -209,7 +209,7 @@ def _in_order(
     return places, degrees, tuple(arms[arm] for arm in order) if arms else (), moderated, counted
 
 
-def _made(
+def _pooled_estimate(
     contrast: Contrast, error: float, freedom: float, halves: Sequence[float], quantiles: _Quantiles, family: int
 ) -> PooledEstimate:
     """Return the estimate. ``halves``: half-widths of the individual interval, of the simultaneous one and of that for

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kit.cli.pages.markdown import table
-from kit.model.driver import Driver
-from kit.model.drivers import DRIVERS, UNION, default_placement
+from kit.model.drivers import DRIVERS, UNION, Driver, default_placement
 
 
 def drivers() -> str:

@@ -28,8 +28,8 @@ from kit.report.renderer import find
 if TYPE_CHECKING:
     from kit.analysis.history.night import Task
     from kit.extra.matrix.suite import SuitePart
+    from kit.model.scenario import Values
     from kit.model.session import Request, Session
-    from kit.model.sweep import Values
     from kit.nightly.job import Job
     from kit.store import Store
 

@@ -22,7 +22,7 @@ from kit.model.fact import KERNEL, WORKER, makers
 from kit.model.session import DONE, STATES, Session
 from kit.report import render
 from kit.report.format import units
-from kit.report.format.machine import machine_name
+from kit.report.format.units import machine_name
 from kit.report.history.session_diff import between_rows
 from kit.report.page.html import content_policy
 from kit.report.page.page import track_view, view

@@ -24,8 +24,7 @@ from kit.model.default_driver import Docker, common_docker
 from kit.model.drivers import SYSTEM
 from kit.model.event import RunsPlanned, SessionStarted, StatusChanged
 from kit.model.fact import FLEET, WORKER, Fact, makers
-from kit.model.machine import Member, Selection, choose, shared_machines
-from kit.model.machine_class import class_of
+from kit.model.machine import Member, Selection, choose, class_of, shared_machines
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
 from kit.session.plan.check import check_request

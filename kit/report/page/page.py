@@ -66,13 +66,14 @@ class SessionView:
     analysis: Analysis
     explanation: Explanation
     findings: Sequence[Finding]
-    fleet_cost: FleetView | None
+    fleet_cost: FleetView | None  # of a session on several machines
     intervals: Picture | None
     attribution: Picture | None
     runs: Picture | None
     tasks: Sequence[TasksView]
     profiles: Sequence[ProfileView]
     tracks: Sequence[TrackView]
+    #: Addresses of the data, by name; without any, data are part of the page.
     links: Sequence[tuple[str, str]] = ()
 
     @property

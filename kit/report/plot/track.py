@@ -6,8 +6,7 @@ from kit.analysis.history.changepoint import ChangeHistory
 from kit.analysis.history.history import Entry
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
-from kit.report.plot.picture import Picture, circle, line, text
-from kit.report.plot.scale import Scale, linear_ticks
+from kit.report.plot.picture import Picture, Scale, circle, line, linear_ticks, text
 
 _LEFT, _WIDTH, _TOP, _HEIGHT, _RIGHT = 70.0, 720.0, 24.0, 180.0, 40.0
 

@@ -11,8 +11,8 @@ from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, analyse
 from kit.model.session import Session
 from kit.report.format import units
-from kit.report.format.machine import machine_name
 from kit.report.format.sanitize import shown
+from kit.report.format.units import machine_name
 
 
 @dataclass(frozen=True)
