@@ -49,6 +49,8 @@ class Extra(NamedTuple):
     held_checks: tuple[tuple[str, str], ...] = ()
     #: By name: the kit.cli.document.Document of kit schema.
     documents: Mapping[str, str] = {}
+    #: The group of entry points in pyproject.toml by which another program loads it.
+    entry_point: str = ""
 
     def full_name(self, name: str) -> str:
         return f"kit.extra.{self.name}.{name}"
@@ -109,6 +111,7 @@ EXTRAS = (
             ExtraCommand("site", "Look at results", "serve", "site_command:site", "Write the store as static pages."),
         ),
     ),
+    Extra("pytest_plugin", entry_point="pytest11"),
 )  # fmt: skip
 
 
