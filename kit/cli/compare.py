@@ -156,7 +156,7 @@ def report(session: Session, outputs: Mapping[str, str], rank: str = "", referen
 
 def _describe(request: Request | None, given: Mapping[str, Any]) -> None:
     """Describe the plan of a request: everything is read and looked up, nothing is built, mounted or started."""
-    from kit.model.default_driver import lacking
+    from kit.model.drivers import lacking
     from kit.model.plan import check_reference
     from kit.session.plan.check import check_request
     from kit.session.plan.planning import the_docker

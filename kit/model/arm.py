@@ -15,16 +15,18 @@ from dataclasses import dataclass, replace
 from kit.core.errors import UsageError
 from kit.core.quantity import NAME
 from kit.model.default import DEFAULT_ENGINE
-from kit.model.default_driver import GRAPH_DRIVER, Docker, default_driver
 from kit.model.drivers import (
     BUILD_ONLY,
     BUILDERS,
     ENGINES,
+    GRAPH_DRIVER,
     SYSTEM,
     UNION,
     VERSIONED,
+    Docker,
     Driver,
     arm_words,
+    default_driver,
     drivers,
     find_driver,
 )

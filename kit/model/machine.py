@@ -13,7 +13,7 @@ from kit.core.codec import Count, Whole
 from kit.core.errors import MachineError, UsageError
 from kit.core.quantity import size
 from kit.model.arm import Arm
-from kit.model.default_driver import Docker, lacking
+from kit.model.drivers import Docker, lacking
 from kit.model.fact import CLASS, CPU, GUEST, KERNEL, MEMORY
 
 # The class of a machine: machines of a class are equal, and a fleet's penalty is shown by class.

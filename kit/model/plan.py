@@ -24,8 +24,7 @@ from kit.model.arm import (
     with_variant,
 )
 from kit.model.default import CACHES, WARM
-from kit.model.default_driver import Docker, default_driver, docker_of, is_common
-from kit.model.drivers import ENGINES, SYSTEM
+from kit.model.drivers import ENGINES, SYSTEM, Docker, default_driver, docker_of, is_common
 from kit.model.options import RoundOptions, SessionOptions, slice_of
 
 #: Rounds before the first look at the answer, and seconds after which an open session stops undecided.

@@ -51,7 +51,7 @@ from kit.extra.guest.kernel_check import drivers_lacking
 from kit.host.recovery.journal import Journal
 from kit.host.machine import read_host
 from kit.model.arm import fix_of, parse_arm
-from kit.model.default_driver import Docker
+from kit.model.drivers import Docker
 from kit.model.drivers import kernel_modules
 from kit.model.plan import default_arms
 from kit.model.sample import Phase, Sample

@@ -6,7 +6,7 @@ import pytest
 
 from kit.core.errors import UsageError
 from kit.model.arm import in_variants, parse_arm, parse_arms, unvaried_name
-from kit.model.default_driver import Docker
+from kit.model.drivers import Docker
 from kit.model.options import SessionOptions, read_options
 from kit.model.plan import make_plan, reference_of
 from kit.model.session import Request, title_of

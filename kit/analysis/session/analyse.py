@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kit.analysis.runs.arm_runs import ArmRuns, PointRuns, runs_by_point
-from kit.analysis.runs.busy import BusyRounds, busy_rounds
 from kit.analysis.runs.compare import Comparison, compare, is_control, not_comparable
+from kit.analysis.runs.disturbance import BusyRounds, busy_rounds
 from kit.analysis.runs.drift import Drift, drifts
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ladder import Ladder, climb, whole_ladder

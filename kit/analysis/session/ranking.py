@@ -32,7 +32,7 @@ from kit.analysis.stats import estimators
 from kit.analysis.stats.estimate import INCONCLUSIVE, LESS, MORE, NOT_SIGNIFICANT, REFERENCE, Verdict
 from kit.core.errors import UsageError
 from kit.model.arm import PLAIN, known_arm, of_first_variant
-from kit.model.default_driver import common_drivers
+from kit.model.drivers import common_drivers
 from kit.model.metric import described
 from kit.model.plan import DEFAULT_MARGIN
 

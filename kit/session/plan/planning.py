@@ -24,8 +24,7 @@ from kit.image import recipes
 from kit.image.image_file import find_image_file
 from kit.model.arm import Arm, arms_of, driver_of, in_variants, parse_arm
 from kit.model.default import DEFAULT_ENGINE
-from kit.model.default_driver import Docker, lacking
-from kit.model.drivers import SESSION_ENGINES, SYSTEM, is_session_engine
+from kit.model.drivers import SESSION_ENGINES, SYSTEM, Docker, is_session_engine, lacking
 from kit.model.plan import Plan, default_arms, make_plan, reference_of
 from kit.model.scenario import COPIES, Scenario, Values, command_scenario, join_values, points
 from kit.model.scenariofile import parse_scenario
