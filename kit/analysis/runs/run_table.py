@@ -33,6 +33,7 @@ FIGURES = (*(name for name in COMPARED if name in MEASURED), "flush_cpu", "steal
 SPINS = ("calibration_before", "calibration_after", "memory_before", "memory_after")
 #: The least and greatest plausible figure: far beyond any measurement, and their squares are finite floats.
 _LEAST, _MOST = 1e-100, 1e100
+#: Runs of one slice of a pass: they stay in the cache while each of their figures is read.
 _SLICE = 2_000
 
 _OF_PHASE, _OF_RUN = attrgetter(*FIGURES), attrgetter(*SPINS)

@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
 #: From this number of values on, the mean is trimmed: below, trimming costs more than an outlier does.
 ROBUST_FROM = 10
+#: The share that is left out at either end.
 TRIM = 0.1
 #: A covariate must be significant at this level and leave this many degrees of freedom before it is used.
 COVARIATE_LEVEL = 0.01

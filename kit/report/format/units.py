@@ -12,6 +12,7 @@ from kit.model.fact import MACHINE, SEVERAL, WORKER
 from kit.model.metric import SECONDS
 
 NOTHING = "–"
+#: Unix time where the dates of Python end. A number in an imported file may be any.
 _YEAR_10000 = 253402300800
 #: A ratio beyond any of measured times.
 _ANY = 100_000

@@ -20,6 +20,7 @@ from kit.report.plot.picture import (
     text,
 )
 
+#: CSS pixels.
 _ROW, _BAR, _TOP, _PLOT, _LEGEND = 40.0, 20.0, 34.0, 460.0, 26.0
 #: A step has one colour in every report; steps that do not differ significantly have one of the rest.
 _STEPS = (RUNTIME, READ, WRITE, FLUSH)

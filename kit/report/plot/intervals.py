@@ -24,6 +24,7 @@ from kit.report.plot.picture import (
     text,
 )
 
+#: CSS pixels.
 _ROW, _TOP, _PLOT = 30.0, 34.0, 420.0
 
 

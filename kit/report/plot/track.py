@@ -8,6 +8,7 @@ from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.plot.picture import Picture, Scale, circle, line, linear_ticks, text
 
+#: CSS pixels.
 _LEFT, _WIDTH, _TOP, _HEIGHT, _RIGHT = 70.0, 720.0, 24.0, 180.0, 40.0
 
 
