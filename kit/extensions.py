@@ -22,6 +22,8 @@ class ExtraCommand(NamedTuple):
     after: str  # the command that is listed before it, '' for the heading's end
     maker: str
     summary: str
+    measures: bool = False  # so that there may be something to keep after Ctrl-C
+    example: str = ""  # of kit --help
 
 
 class Extra(NamedTuple):
@@ -33,6 +35,13 @@ class Extra(NamedTuple):
     scenarios: Mapping[str, str] = {}
     #: By subject: a sequence of kit.report.renderer.Renderer.
     renderers: Mapping[str, str] = {}
+    #: Parts of the analysis of a session, by name: called with Session and Runs, returns a tuple of dataclasses, as its
+    #: annotation says.
+    analyses: Mapping[str, str] = {}
+    #: What costs arms their penalty: called with Analysis, yields kit.report.text.causes.Cause.
+    causes: str = ""
+    #: Of the page of a session: a sequence of kit.report.page.section.PageSection.
+    sections: str = ""
     #: A sequence of kit.report.page.store_page.StorePage.
     pages: str = ""
     #: By name of the engine: its class.
@@ -51,6 +60,14 @@ class Extra(NamedTuple):
     documents: Mapping[str, str] = {}
     #: The group of entry points in pyproject.toml by which another program loads it.
     entry_point: str = ""
+    #: Earlier sessions on a session's page: called with Session, Analysis and Store, returns
+    #: kit.report.page.page.TrackViews.
+    tracks: str = ""
+    #: Sessions that kit prune --keep-changes keeps: called with entries of a title, the conditions that their series
+    #: ignore, and the number of sessions that confirm a change (0: the usual one); returns the reason for each, by id.
+    turning: str = ""
+    #: By name in the docs: called, returns Markdown.
+    page_parts: Mapping[str, str] = {}
 
     def full_name(self, name: str) -> str:
         return f"kit.extra.{self.name}.{name}"
@@ -73,7 +90,15 @@ EXTRAS = (
         renderers={"sessions": "renderers:RENDERERS"},
         readers="runs:MAKERS",
     ),
-    Extra("tracing", traced_rounds="traced:traced_rounds", held_checks=(("tracing", "doctor:tracing"),)),
+    Extra(
+        "tracing",
+        renderers={"session": "renderers:OF_SESSION", "sessions": "renderers:OF_SESSIONS"},
+        analyses={"calls": "analysis.calls:session_calls", "overheads": "analysis.calls:session_overheads"},
+        causes="report.calls:causes",
+        sections="page:SECTIONS",
+        traced_rounds="traced:traced_rounds",
+        held_checks=(("tracing", "doctor:tracing"),),
+    ),
     Extra(
         "guest",
         commands=(
@@ -86,11 +111,27 @@ EXTRAS = (
     Extra(
         "builds",
         engines={
-            "docker-build": "engine:BuildEngine",
-            "podman-build": "engine:PodmanBuildEngine",
-            "buildah-build": "engine:BuildahEngine",
-            "buildkit-build": "buildkit:BuildkitEngine",
+            "docker-build": "engine:DOCKER_BUILD",
+            "podman-build": "engine:PODMAN_BUILD",
+            "buildah-build": "engine:BUILDAH",
+            "buildkit-build": "buildkit:BUILDKIT",
         },
+    ),
+    Extra(
+        "history",
+        commands=(
+            ExtraCommand("nightly", "Measure", "compare", "nightly.command:nightly",
+                         "Run a file of tasks; check them against limits and history.",
+                         measures=True, example="kit nightly nightly.toml"),
+            ExtraCommand("history", "Look at results", "sessions", "command:history",
+                         "Show an arm's penalty over time, and when it changed."),
+        ),
+        renderers={"history": "renderers:HISTORIES", "night": "renderers:NIGHTS"},
+        pages="page:PAGES",
+        documents={"history": "documents:HISTORY", "nightly": "documents:NIGHTLY"},
+        tracks="page:session_tracks",
+        turning="analysis.turning:find_turning",
+        page_parts={"nightly-keys": "page_parts:nightly_keys"},
     ),
     Extra(
         "matrix",

@@ -35,7 +35,7 @@ TOGETHER = {
     "machine/test_nested.py": "nested",
     "machine/test_nydus.py": "nydus",
     "extra/web/test_pages.py": "browser",
-    "web/test_flame.py": "browser",
+    "extra/tracing/test_flame.py": "browser",
     "store/test_dashboard.py": "postgresql",
     "store/test_exchange.py": "postgresql",
     "store/test_outbox_flush.py": "postgresql",

@@ -32,16 +32,16 @@ from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
 from kit.analysis.stats.estimate import Interval
 from kit.analysis.stats.estimators import CONFIDENCE, family_confidence, student_quantile
-from kit.analysis.traces.calls import CallCosts, compare_calls, overheads
 from kit.core.errors import KitError
 from kit.core.paths import find_paths
+from kit.extra.tracing.analysis.calls import CallCosts, compare_calls, overheads
 from kit.extra.tracing.calls import CallTracer, find_call_tracer
+from kit.extra.tracing.report.calls import render_calls
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import ended, run, spawn
 from kit.host.namespace import enter_private_mounts
 from kit.model.sample import CALL, Call, Phase, Sample
 from kit.model.session import Request
-from kit.report.text.calls import render_calls
 from kit.report.text.progress import Lines
 from kit.session.launch import launch
 from kit.session.measure.tracer import Traced

@@ -23,7 +23,7 @@ from kit.analysis.session.analyse import growths
 from kit.analysis.session.ladder import FLUSH, climb
 from kit.analysis.session.tasks import KIND, compare_tasks
 from kit.analysis.stats.estimate import Interval
-from kit.analysis.traces.calls import compare_calls
+from kit.extra.tracing.analysis.calls import compare_calls
 from kit.model.sample import Call, Phase, Sample
 from kit.parsers.task import BuildTask
 

@@ -89,8 +89,8 @@ class CompareCommand(MeasuringCommand):
         return cloup.OptionGroup("Other options", hidden=True)
 
 
-def _show_help(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
+def _show_help(context: click.Context, parameter: click.Parameter, requested: bool) -> None:
+    if requested and not context.resilient_parsing:
         context.meta[_HELP_ALL] = parameter.name == "help_all"
         click.echo(context.get_help(), color=context.color)
         context.exit()
@@ -165,7 +165,12 @@ _GUEST = grouped(
 )  # fmt: skip
 
 _OUTPUT = grouped(
-    OUTPUT, last=[rank_options, *(file_option(item.name) for item in offered() if item.name != "json"), store_option]
+    OUTPUT,
+    last=[
+        rank_options,
+        *(file_option(renderer.name) for renderer in offered() if renderer.name != "json"),
+        store_option,
+    ],
 )
 
 

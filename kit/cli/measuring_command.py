@@ -33,10 +33,10 @@ class MeasuringCommand(cloup.Command):
             from kit.host.settings_files import find_settings
             from kit.model.settings import option_values
 
-            found = option_values(find_settings())
-            context.default_map = {name: value for name, value in found.items() if name not in self.own_defaults}
+            settings = option_values(find_settings())
+            context.default_map = {name: value for name, value in settings.items() if name not in self.own_defaults}
         try:
-            left = super().parse_args(context, [*args])
+            extra_args = super().parse_args(context, [*args])
         except click.UsageError as error:
             command = self._command(context, args)
             if command and (not getattr(error, "possibilities", None) or which(command[0])):
@@ -48,7 +48,7 @@ class MeasuringCommand(cloup.Command):
         of_files = (context.default_map or {}).get("labels")
         if of_files and context.get_parameter_source("labels") is ParameterSource.COMMANDLINE:
             context.params["labels"] = (*of_files, *context.params["labels"])  # of one name, the last counts
-        return left
+        return extra_args
 
     def _command(self, context: click.Context, args: list[str]) -> list[str]:
         """Return the first word that is no option and all behind it, if they look like a command without its ``--``:
@@ -58,11 +58,11 @@ class MeasuringCommand(cloup.Command):
         parser = self.make_parser(context)
         parser.allow_interspersed_args = False
         try:
-            words, rest, _ = parser.parse_args([*args])
+            words, following, _ = parser.parse_args([*args])
         except click.UsageError:  # an option before it
             return []
         word = words.get("scenario")
-        return [word, *rest] if isinstance(word, str) and not _is_scenario(word) else []
+        return [word, *following] if isinstance(word, str) and not _is_scenario(word) else []
 
 
 def _is_scenario(word: str) -> bool:
@@ -85,22 +85,24 @@ class MissingDashesError(click.UsageError):
 _COMPLETED: Mapping[str, Any] = {"image": complete_images, "baseline": complete_arms, "load": complete_scenarios}
 
 
-def session_option(item: Option) -> Callable[[Any], Any]:
+def session_option(option: Option) -> Callable[[Any], Any]:
     """Return an option of sessions for click."""
     more: dict[str, Any] = {}
-    if item.kind is bool:
-        return cloup.option(item.words, is_flag=True, default=item.default, help=item.help)
-    if item.kind is dict:
-        return cloup.option(item.words, item.name, metavar=item.metavar, multiple=True, help=item.help)
-    if item.choices:
-        more["type"] = click.Choice(item.choices)
-    elif item.kind is int and not item.read:
+    if option.kind is bool:
+        return cloup.option(option.words, is_flag=True, default=option.default, help=option.help)
+    if option.kind is dict:
+        return cloup.option(option.words, option.name, metavar=option.metavar, multiple=True, help=option.help)
+    if option.choices:
+        more["type"] = click.Choice(option.choices)
+    elif option.kind is int and not option.read:
         more["type"] = click.IntRange(1)
-    if item.alone:
-        more |= {"is_flag": False, "flag_value": item.alone}
-    if item.name in _COMPLETED:
-        more["shell_complete"] = _COMPLETED[item.name]
-    return cloup.option(item.words, item.name, metavar=item.metavar, default=item.default, help=item.help, **more)
+    if option.alone:
+        more |= {"is_flag": False, "flag_value": option.alone}
+    if option.name in _COMPLETED:
+        more["shell_complete"] = _COMPLETED[option.name]
+    return cloup.option(
+        option.words, option.name, metavar=option.metavar, default=option.default, help=option.help, **more
+    )
 
 
 def grouped(
@@ -109,7 +111,7 @@ def grouped(
     """Return a group of the help: options of sessions that name it, in their order, and others of this command.
     ``after``: those that follow an option of sessions, by its name."""
     options = [*first]
-    for name, item in OPTIONS.items():
-        if item.group == title:
-            options += [session_option(item), *(after or {}).get(name, ())]
+    for name, option in OPTIONS.items():
+        if option.group == title:
+            options += [session_option(option), *(after or {}).get(name, ())]
     return cloup.option_group(title, *options, *last)

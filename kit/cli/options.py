@@ -15,7 +15,7 @@ from kit.cli.named_store import named_store
 from kit.cli.streams import complain
 from kit.core.errors import UsageError
 from kit.host.output_file import check_output, write_output
-from kit.report.renderer import SESSION, Renderer, find, names, offered
+from kit.report.renderer import SESSION, Renderer, find, flags, names, offered
 
 if TYPE_CHECKING:
     from kit.store import Store
@@ -104,44 +104,40 @@ def format_option(of: str) -> Callable[[Command], Command]:
     )  # fmt: skip
 
 
-def format_flags(*wanted: str) -> Callable[[Command], Command]:
+def format_flags(command: Command) -> Command:
     """Add renderers of a session as options of their own; ``flagged`` returns the given ones."""
-
-    def add(command: Command) -> Command:
-        for name in reversed(wanted):
-            what = find(SESSION, name).what
-            help_ = f"{what[0].upper()}{what[1:]}: the same as --format {name}."
-            command = click.option(f"--{name}", f"as_{name}", is_flag=True, help=help_)(command)
-        return command
-
-    return add
+    for renderer in reversed(flags()):
+        name, what = renderer.name, renderer.what
+        help_ = f"{what[0].upper()}{what[1:]}: the same as --format {name}."
+        command = click.option(f"--{name}", f"as_{name}", is_flag=True, help=help_)(command)
+    return command
 
 
-def flagged(given: Mapping[str, Any]) -> list[str]:
-    return [name for name in names(SESSION) if given.get(f"as_{name}")]
+def flagged(values: Mapping[str, Any]) -> list[str]:
+    return [name for name in names(SESSION) if values.get(f"as_{name}")]
 
 
 def file_option(name: str) -> Callable[[Command], Command]:
     """Add ``--json FILE`` or a similar option; ``wanted_files`` reads them."""
-    item = find(SESSION, name)
-    return click.option(f"--{name}", _key(item), metavar="FILE", help=f"Also write {item.what} (- for stdout).")
+    renderer = find(SESSION, name)
+    return click.option(f"--{name}", _key(renderer), metavar="FILE", help=f"Also write {renderer.what} (- for stdout).")
 
 
 def file_options(command: Command) -> Command:
     """Add a ``file_option`` for each renderer with files."""
-    for item in reversed(offered()):
-        command = file_option(item.name)(command)
+    for renderer in reversed(offered()):
+        command = file_option(renderer.name)(command)
     return command
 
 
-def wanted_files(given: Mapping[str, Any]) -> dict[str, str]:
+def wanted_files(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the path for each renderer whose output is wanted as a file."""
-    found = {item.name: given[_key(item)] for item in offered()}
-    return {name: path for name, path in found.items() if path}
+    paths = {renderer.name: values[_key(renderer)] for renderer in offered()}
+    return {name: path for name, path in paths.items() if path}
 
 
-def _key(item: Renderer) -> str:
-    return f"{item.name.replace('-', '_')}_file"
+def _key(renderer: Renderer) -> str:
+    return f"{renderer.name.replace('-', '_')}_file"
 
 
 def json_option(command: Command) -> Command:

@@ -31,11 +31,11 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Repository:
-    """The kit's own view of a user's repository. ``place``: the user's directory; ``top``: of its repository."""
+    """The kit's own view of a user's repository."""
 
     directory: Path
-    place: Path
-    top: Path
+    place: Path  # the user's directory
+    top: Path  # of the user's repository
 
     def git(self, *words: str | Path, **env: str) -> str:
         """Return the output of a command at the user's directory. Raises RunError."""

@@ -34,9 +34,9 @@ _REPORT_EVERY = 10.0  # seconds between two progress messages
 
 @dataclass(frozen=True)
 class Peer:
-    """``place``: an absolute path or a URL, with the layout of a cache's directory."""
+    """A cache of another machine."""
 
-    place: str
+    place: str  # an absolute path or a URL, with the layout of a cache's directory
 
     def __str__(self) -> str:
         return redact(self.place)

@@ -5,17 +5,21 @@ Extras add theirs, of subjects of their own too: ``kit.extensions``."""
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kit.extensions import EXTRAS
+from kit.extensions import EXTRAS, merged
+
+if TYPE_CHECKING:
+    from kit.analysis.session.analyse import Analysis
+    from kit.model.session import Session
 
 #: Subjects of renderers, each with the arguments of its renderers.
 SESSION = "session"  # Session, Analysis
 SESSIONS = "sessions"  # sequence of Session
 PAGE = "page"  # its title, sequence of SessionView
 BETWEEN = "two sessions"  # Session, Session, SessionDiff
-HISTORY = "history"  # Subject, sequence of ChangeHistory
-NIGHT = "night"  # Night
 FLEET = "fleet"  # FleetAnswer
 
 
@@ -31,6 +35,9 @@ class Renderer:
     suffix: str = ""  # of its files; '' for terminal output
     #: Its type in a browser; a session's renderer with a type is also offered as a file beside the answer.
     mime: str = ""
+    after: str = ""  # of an extra's: the renderer that is listed before it
+    flag: bool = False  # whether kit show has --NAME for it, which the answer names
+    suits: Callable[[Session, Analysis], bool] | None = None  # whether there is something to show
 
     @property
     def file(self) -> str:
@@ -47,26 +54,15 @@ class Renderer:
 #: The core's. The default of each subject first.
 RENDERERS = (
     Renderer("answer", SESSION, "text.answer:render_answer", "the answer, and what supports it"),
-    Renderer("full", SESSION, "text.table:render_text", "every phase, ladder, note and fact"),
-    Renderer("explain", SESSION, "text.explain:render_explain", "in plain sentences"),
-    Renderer("calls", SESSION, "text.calls:render_calls", "what each system call costs, from traced runs"),
-    Renderer("profile", SESSION, "text.profile:render_profile", "what each function costs, from traced runs"),
+    Renderer("full", SESSION, "text.table:render_text", "every phase, ladder, note and fact", flag=True),
+    Renderer("explain", SESSION, "text.explain:render_explain", "in plain sentences", flag=True),
     Renderer("markdown", SESSION, "text.table:render_markdown", "the table as Markdown", "md", "text/markdown"),
     Renderer("json", SESSION, "data.structured:render_json", "everything as JSON", "json", "application/json"),
     Renderer("csv", SESSION, "data.structured:render_csv", "the samples as CSV", "csv", "text/csv"),
     Renderer("html", PAGE, "page.html:render_html", "a page that needs no network", "html", "text/html"),
-    Renderer("table", BETWEEN, "history.session_diff:render_between", "a table"),
-    Renderer("markdown", BETWEEN, "history.session_diff:render_between_markdown", "a table as Markdown", "md"),
-    Renderer("json", BETWEEN, "history.session_diff:render_between_json", "penalties and changes as JSON", "json"),
-    Renderer("table", HISTORY, "history.history:render_history", "a table, intervals drawn"),
-    Renderer("markdown", HISTORY, "history.history:render_history_markdown", "a table as Markdown", "md"),
-    Renderer("json", HISTORY, "history.history:render_history_json", "series, changes and sessions as JSON", "json"),
-    Renderer("csv", HISTORY, "history.history:render_history_csv", "a line for each session", "csv"),
-    Renderer("terminal", NIGHT, "history.night:render_night_text", "the summary for a terminal"),
-    Renderer("junit", NIGHT, "data.junit:render_junit", "for any CI to show", "xml"),
-    Renderer("summary", NIGHT, "history.night:render_summary", "the summary as Markdown", "md"),
-    Renderer("report", NIGHT, "page.html:render_night_html", "a page that needs no network", "html"),
-    Renderer("nightly", NIGHT, "history.night:render_night_json", "everything that decides the exit code", "json"),
+    Renderer("table", BETWEEN, "text.session_diff:render_between", "a table"),
+    Renderer("markdown", BETWEEN, "text.session_diff:render_between_markdown", "a table as Markdown", "md"),
+    Renderer("json", BETWEEN, "text.session_diff:render_between_json", "penalties and changes as JSON", "json"),
     Renderer("table", FLEET, "fleet.cost:render_fleet_cost", "a table, the answer first"),
     Renderer("markdown", FLEET, "fleet.cost:render_fleet_cost_markdown", "a table as Markdown", "md"),
     Renderer("json", FLEET, "fleet.cost:render_fleet_cost_json", "arms, classes and machines as JSON", "json"),
@@ -75,11 +71,9 @@ RENDERERS = (
 
 
 def renderers(of: str) -> tuple[Renderer, ...]:
-    added = [extra.load(extra.renderers[of]) for extra in EXTRAS if of in extra.renderers]
-    return (
-        *(renderer for renderer in RENDERERS if renderer.of == of),
-        *(renderer for extra_renderers in added for renderer in extra_renderers),
-    )
+    core = {renderer.name: renderer for renderer in RENDERERS if renderer.of == of}
+    added = (renderer for extra in EXTRAS if of in extra.renderers for renderer in extra.load(extra.renderers[of]))
+    return tuple(merged(core, ((renderer.after, renderer.name, renderer) for renderer in added)).values())
 
 
 def names(of: str) -> list[str]:
@@ -93,3 +87,8 @@ def find(of: str, name: str) -> Renderer:
 def offered() -> tuple[Renderer, ...]:
     """Return the renderers of a session that are offered as a file beside the answer, or in a browser."""
     return tuple(renderer for renderer in renderers(SESSION) if renderer.mime)
+
+
+def flags() -> tuple[Renderer, ...]:
+    """Return the renderers of a session that ``kit show`` has an option for."""
+    return tuple(renderer for renderer in renderers(SESSION) if renderer.flag)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from kit.analysis.session.tasks import TaskCost, compare_tasks
 from kit.analysis.session.timing import looks
 from kit.analysis.stats import estimators, variance_pooling
 from kit.analysis.stats.estimate import Interval, as_ratio
-from kit.analysis.traces.calls import CallCosts, Overhead, compare_calls, overheads
+from kit.extensions import EXTRAS
 from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.sample import Sample
@@ -92,10 +93,10 @@ class Analysis:
     rankings: tuple[Ranking, ...]  # one for each point
     unrepeated: tuple[Unrepeated, ...]  # empty where nothing was repeated
     tasks: tuple[TaskCost, ...]  # empty where no build tool has recorded any
-    calls: tuple[CallCosts, ...] = ()  # empty where nothing was traced, as the next
-    overheads: tuple[Overhead, ...] = ()
     footprints: tuple[Footprint, ...] = ()  # empty where no arm takes much more than the reference
     busy: tuple[BusyRounds, ...] = ()  # empty where no other program is known to have used much CPU
+    #: By name, what extras compute.
+    extra_parts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def arm(self, arm: str, point: str) -> ArmRuns:
         return ArmRuns(self.runs, arm, point)
@@ -180,10 +181,9 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         rankings,
         _unrepeated(session, comparisons, rounds) if any(sample.rerun_of is not None for sample in marked) else (),
         compare_tasks(runs, session.baselines, session.request.params),
-        compare_calls(session.samples, runs, session.baselines),
-        overheads(session.samples, runs),
         tuple(footprints(runs, session.arms, rankings, session.baselines)),
         busy_rounds(session),
+        {name: extra.load(maker)(session, runs) for extra in EXTRAS for name, maker in extra.analyses.items()},
     )
 
 

@@ -26,19 +26,21 @@ def _described(group: click.Group, context: click.Context, name: str) -> Iterato
     """Yield the paragraphs of a command, and of those below it."""
     command = group.get_command(context, name)
     assert command is not None
-    own = click.Context(command, info_name=f"{context.info_name} {name}")
-    yield from _command(command, own)
+    below_context = click.Context(command, info_name=f"{context.info_name} {name}")
+    yield from _command(command, below_context)
     if isinstance(command, click.Group):
-        for below in command.list_commands(own):
-            yield from _described(command, own, below)
+        for below in command.list_commands(below_context):
+            yield from _described(command, below_context, below)
 
 
 def _command(command: click.Command, context: click.Context) -> Iterator[str]:
     yield f"### {context.info_name}"
     yield f"`{' '.join([str(context.info_name), *command.collect_usage_pieces(context)])}`"
     yield _escaped(re.sub(r"\s+", " ", command.help or "").strip())
-    options = [item for item in command.get_params(context) if isinstance(item, click.Option) and not item.hidden]
-    records = [record for item in options if (record := item.get_help_record(context))]
+    options = [
+        option for option in command.get_params(context) if isinstance(option, click.Option) and not option.hidden
+    ]
+    records = [record for option in options if (record := option.get_help_record(context))]
     if records:
         yield table(("option", ""), [(f"`{words}`", _escaped(text)) for words, text in records])
     epilog = (command.epilog or "").replace("\b", "").strip("\n")

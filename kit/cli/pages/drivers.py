@@ -8,12 +8,12 @@ from kit.model.drivers import DRIVERS, UNION, Driver, default_placement
 
 def drivers() -> str:
     parts = []
-    for engine, known in DRIVERS.items():
+    for engine, drivers in DRIVERS.items():
         prefix = {"docker": "layer:", UNION: "union:"}.get(engine, f"{default_placement(engine)}:{engine}/")
         heads = ("arm", "kernel", "filesystem", "needs", "guests")
-        notes = [f"- `{item.name}`: {note}." for item in known for note in item.notes]
-        found = table(heads, [_row(prefix, item) for item in known])
-        parts.append("\n".join([f"### {engine.capitalize()}\n", found, "", *notes]))
+        notes = [f"- `{driver.name}`: {note}." for driver in drivers for note in driver.notes]
+        arms_table = table(heads, [_row(prefix, driver) for driver in drivers])
+        parts.append("\n".join([f"### {engine.capitalize()}\n", arms_table, "", *notes]))
     return "\n\n".join(parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -20,3 +20,10 @@ def _cell(text: str) -> str:
 
 def code(words: Iterable[object]) -> str:
     return ", ".join(f"`{word}`" for word in words)
+
+
+def keys_table(tables: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the keys of a file, by its tables; ``top``: those of none."""
+    rows = [(f"`{where}`" if where != "top" else where, f"`{key}`", text)
+            for where, keys in tables.items() for key, text in keys.items()]  # fmt: skip
+    return table(("table", "key", "is"), rows)

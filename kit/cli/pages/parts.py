@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kit.cli.lazy import LazyGroup
 from kit.cli.pages.commands import commands
 from kit.cli.pages.drivers import drivers
-from kit.cli.pages.markdown import code, table
+from kit.cli.pages.markdown import code, keys_table, table
 from kit.extensions import EXTRAS
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ _OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?:benchmarks|examples|images|t
 
 def complete_page(markdown: str, root: LazyGroup) -> str:
     """Return a page of the site. ``root``: the command whose commands are listed."""
-    made = parts(root)
-    return _OUTSIDE.sub(r"`\2`", MARK.sub(lambda mark: made[mark[1]](), markdown))
+    contents = parts(root)
+    return _OUTSIDE.sub(r"`\2`", MARK.sub(lambda mark: contents[mark[1]](), markdown))
 
 
 def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
@@ -35,9 +35,10 @@ def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
     return {
         "metrics": metrics, "arms": arms, "filesystems": filesystems, "drivers": drivers,
         "commands": partial(commands, root), "scenarios": scenarios, "scenario-keys": scenario_keys,
-        "nightly-keys": nightly_keys, "settings": settings, "facts": facts, "errors": errors,
+        "settings": settings, "facts": facts, "errors": errors,
         "assumptions": assumptions, "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
         "programs-read": programs_read, "environment": environment, "store-views": store_views, "verdicts": verdicts,
+        **{name: extra.load(maker) for extra in EXTRAS for name, maker in extra.page_parts.items()},
     }  # fmt: skip
 
 
@@ -94,11 +95,11 @@ def filesystems() -> str:
     def options(profile: Profile) -> str:
         server = [f"server {profile.server}", f"delay {profile.delay} ms"] if profile.server else []
         back = [f"written back to {profile.write_back} every {profile.every} s"] if profile.write_back else []
-        made = [f"mkfs `{' '.join(profile.mkfs)}`"] if profile.mkfs else []
+        mkfs = [f"mkfs `{' '.join(profile.mkfs)}`"] if profile.mkfs else []
         mounted = [f"mount `{','.join(profile.mount)}`"] if profile.mount else []
-        return "; ".join([*made, *mounted, *server, *back])
+        return "; ".join([*mkfs, *mounted, *server, *back])
 
-    rows = [(f"`@{name}`", item.type, item.summary, options(item)) for name, item in bundled().items()]
+    rows = [(f"`@{name}`", profile.type, profile.summary, options(profile)) for name, profile in bundled().items()]
     return table(("profile", "type", "what it is", "options"), rows)
 
 
@@ -106,39 +107,28 @@ def scenarios() -> str:
     """Phases, parameters and variants of every bundled scenario."""
     from kit.session.plan.planning import find_scenario, scenario_names
 
-    found = []
+    lines_of_all = []
     for name in scenario_names():
-        item = find_scenario(name)
-        lines = [f"### {item.label}", f"{item.summary.rstrip('.')}. Image: `{item.image}`."]
-        lines.append(f"Phases: {code(step.name for step in item.phases)}.")
-        if item.variants:
-            lines.append(table(("variant", ""), [(f"`{item.name}:{name}`", text) for name, text in item.variants]))
-        if item.params:
-            here = [(param, param.default.replace(item.here, "{here}")) for param in item.params]
+        scenario = find_scenario(name)
+        lines = [f"### {scenario.label}", f"{scenario.summary.rstrip('.')}. Image: `{scenario.image}`."]
+        lines.append(f"Phases: {code(step.name for step in scenario.phases)}.")
+        if scenario.variants:
+            lines.append(
+                table(("variant", ""), [(f"`{scenario.name}:{name}`", text) for name, text in scenario.variants])
+            )
+        if scenario.params:
+            here = [(param, param.default.replace(scenario.here, "{here}")) for param in scenario.params]
             rows = [(f"`{param.name}={default}`", param.help) for param, default in here]
             lines.append(table(("parameter", ""), rows))
-        found += lines
-    return "\n\n".join(found)
+        lines_of_all += lines
+    return "\n\n".join(lines_of_all)
 
 
 def scenario_keys() -> str:
     """All keys of a scenario file, as it is read."""
     from kit.model.scenariofile import known_keys
 
-    return _keys(known_keys())
-
-
-def nightly_keys() -> str:
-    """All keys of a nightly file, as it is read."""
-    from kit.nightly.file import known_keys
-
-    return _keys(known_keys())
-
-
-def _keys(tables: Mapping[str, Mapping[str, str]]) -> str:
-    rows = [(f"`{where}`" if where != "top" else where, f"`{key}`", text)
-            for where, keys in tables.items() for key, text in keys.items()]  # fmt: skip
-    return table(("table", "key", "is"), rows)
+    return keys_table(known_keys())
 
 
 def verdicts() -> str:
@@ -194,8 +184,12 @@ def assumptions() -> str:
     from kit.host.assumptions import ASSUMPTIONS
 
     rows = [
-        (f"{item.kind}: {item.name}", item.what, f"no {item.needed_by}" if item.needed_by else "advice")
-        for item in ASSUMPTIONS
+        (
+            f"{assumption.kind}: {assumption.name}",
+            assumption.what,
+            f"no {assumption.needed_by}" if assumption.needed_by else "advice",
+        )
+        for assumption in ASSUMPTIONS
     ]
     return table(("checked", "what is assumed", "otherwise"), rows)
 
@@ -212,8 +206,8 @@ def errors() -> str:
     """The kinds of error with their exit codes."""
     from kit.core import errors as module
 
-    found = [item for item in vars(module).values() if isinstance(item, type) and issubclass(item, module.KitError)]
-    rows = [(f"`{item.__name__}`", str(item.exit_code), " ".join((item.__doc__ or "").split())) for item in found]
+    errors = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, module.KitError)]
+    rows = [(f"`{error.__name__}`", str(error.exit_code), " ".join((error.__doc__ or "").split())) for error in errors]
     return table(("error", "code", "what it is"), rows)
 
 
@@ -222,9 +216,11 @@ def json_keys() -> str:
     from kit.model.sample import Sample
     from kit.report.data.structured import JSON_SCHEMA, sample_rows
 
-    given = {item.name: None for item in fields(Sample) if item.default is MISSING and item.default_factory is MISSING}
-    made: dict[str, Any] = {**given, "phases": (), "kind": "measured"}
-    keys = next(sample_rows(Sample(**made)))
+    required = {
+        field.name: None for field in fields(Sample) if field.default is MISSING and field.default_factory is MISSING
+    }
+    values: dict[str, Any] = {**required, "phases": (), "kind": "measured"}
+    keys = next(sample_rows(Sample(**values)))
     return f"The schema is {JSON_SCHEMA}. Keys of a sample: {code(keys)}."
 
 
@@ -232,5 +228,5 @@ def json_documents() -> str:
     """Every document that a command writes."""
     from kit.cli.schemas import DOCUMENTS
 
-    rows = [(f"`{name}`", item.written_by, str(item.version)) for name, item in DOCUMENTS.items()]
+    rows = [(f"`{name}`", document.written_by, str(document.version)) for name, document in DOCUMENTS.items()]
     return table(("schema", "written by", "`schema` is"), rows)

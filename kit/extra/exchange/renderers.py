@@ -41,7 +41,4 @@ RENDERERS = (
         "the same for those of 1.x",
         "json",
     ),
-    Renderer(
-        "collapsed", SESSIONS, "kit.report.data.collapsed:render_collapsed", "stacks for flame graph programs", "txt"
-    ),
 )

@@ -13,10 +13,10 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class Trial:
-    """``reason``: why the test failed, '' if it succeeded. ``dear``: the test took too long to be repeated."""
+    """The answer of a test."""
 
-    reason: str = ""
-    dear: bool = True
+    reason: str = ""  # why the test failed, '' if it succeeded
+    dear: bool = True  # the test took too long to be repeated
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,3 @@
-"""Tracers around the phases of traced runs: bpftrace programs, each a short file, for calls, and perf for stacks.
+"""Traced rounds: tracers around their phases, as bpftrace programs for calls and perf for stacks, and what they show.
 
-Tests show what works on this machine. Imports host, model and core."""
+Tests show what works on this machine. Imports session, host, report, analysis, model and core."""

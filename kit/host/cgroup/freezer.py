@@ -25,9 +25,10 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.0001, 0.002
 
 @dataclass(frozen=True)
 class Freezer:
-    """Freezes several groups as one. ``switches``: one per group, in the order of freezing. A process that waits for an
-    answer from another group freezes only after that answer, so clients come before their servers."""
+    """Freezes several groups as one."""
 
+    # In the order of freezing: a process that waits for an answer from another group freezes only after that answer, so
+    # clients come before their servers
     switches: tuple[Switch, ...]
 
     @classmethod
@@ -49,13 +50,12 @@ class Freezer:
 
 @dataclass(frozen=True)
 class Switch:
-    """The freezer of one group. ``file``: the file to which ``stop`` and ``go`` are written. ``state``: the file that
-    contains the line ``stopped`` once the whole group is frozen."""
+    """The freezer of one group."""
 
-    file: Path
+    file: Path  # to which stop and go are written
     stop: str
     go: str
-    state: Path
+    state: Path  # the file that contains the line stopped once the whole group is frozen
     stopped: str
 
     @classmethod

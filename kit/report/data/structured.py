@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ SAMPLE_FIELDS = (
     "log", "flags", "load",
 )  # fmt: skip
 #: Parts of an analysis that the JSON holds beside the comparisons.
-PARTS = ("rankings", "ladders", "growths", "floors", "drifts", "flagged", "tasks", "calls", "overheads", "busy")
+PARTS = ("rankings", "ladders", "growths", "floors", "drifts", "flagged", "tasks", "busy")
 
 
 def render_json(session: Session, analysis: Analysis) -> str:
@@ -40,9 +40,19 @@ def document(session: Session, analysis: Analysis) -> dict[str, Any]:
         "warmups": [row for sample in session.samples if sample.kind == "warmup" for row in sample_rows(sample)],
         "traced": [row for sample in session.samples if sample.kind == "traced" for row in _traced_rows(sample)],
         "comparisons": [asdict(comparison) for comparison in analysis.comparisons],
-        **{part: [asdict(record) for record in getattr(analysis, part)] for part in PARTS},
+        **{part: [asdict(record) for record in records] for part, records in _parts(analysis).items()},
         "rankings": [_ranking(ranking) for ranking in analysis.rankings],
     }
+
+
+def _parts(analysis: Analysis) -> dict[str, Any]:
+    return with_extra_parts({part: getattr(analysis, part) for part in PARTS}, analysis.extra_parts)
+
+
+def with_extra_parts(core: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of an analysis in the order of the JSON: those of extras before the last of the core's."""
+    *before, last = core
+    return {**{part: core[part] for part in before}, **added, last: core[last]}
 
 
 def _ranking(ranking: Ranking) -> dict[str, Any]:

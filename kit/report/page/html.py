@@ -16,8 +16,6 @@ from markupsafe import Markup
 
 import kit
 from kit import __version__
-from kit.analysis.history.night import Night
-from kit.analysis.history.regression import Finding
 from kit.analysis.runs.arm_runs import ArmRuns
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, whole_real
@@ -32,11 +30,10 @@ from kit.report.data.structured import document
 from kit.report.format import units
 from kit.report.format.interval import amount_interval, percent_interval
 from kit.report.format.verdict import assurance_lines, sentence
-from kit.report.history.night import headlines, result
-from kit.report.page.page import SessionView, view
+from kit.report.page.page import SessionView
+from kit.report.page.section import page_sections
 from kit.report.text import summary
 from kit.report.text.advice import headline
-from kit.report.text.calls import call_notes, call_sentences, call_tables, whole_runs
 from kit.report.text.caveats import copied
 from kit.report.text.explain import where
 from kit.report.text.ladder import shares
@@ -101,17 +98,6 @@ def measured(session: Session, analysis: Analysis) -> str:
     arms = {runs.arm for runs in analysis.arms}
     how = f"of {len(arms)} arms" if session.unpaired else f"of {len(arms)} arms in random order"
     return f"{'; '.join(parts)}; {summary.rounds(session)} {how}."
-
-
-def finding_row(finding: Finding) -> tuple[str, str, str, str]:
-    comparison = finding.comparison
-    interval = percent_interval(comparison.estimate) if comparison else units.NOTHING
-    return (
-        f"{finding.threshold}{units.at(comparison.point) if comparison else ''}",
-        finding.status,
-        interval,
-        finding.why,
-    )
 
 
 def ladder_rows(ladder: Ladder) -> list[tuple[str, str, str, str]]:
@@ -185,15 +171,11 @@ def comparison_filters(
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "arm_rows": arm_rows,
     "assurance": assurance_lines,
-    "call_notes": call_notes,
-    "call_sentences": call_sentences,
-    "call_tables": call_tables,
     "caption": caption,
     "comparison_filters": comparison_filters,
     "comparison_table": comparison_table,
     "embedded": embedded,
     "failed": summary.failed,
-    "finding_row": finding_row,
     "headings": headings,
     "headline": ranking_headline,
     "interval_row": interval_row,
@@ -207,7 +189,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "sentences": sentences,
     "tied": tied,
     "whole_real": whole_real,
-    "whole_runs": whole_runs,
 }
 
 
@@ -219,10 +200,12 @@ def _environment() -> Environment:
     )  # fmt: skip
     loader = environment.loader
     assert loader is not None
-    css, *scripts = (loader.get_source(environment, name)[0] for name in ("page.css", "page.js", "flame.js"))
-    source = {"css": css, "js": "\n".join(scripts)}
+    sections = page_sections()
+    scripts = (section.script for section in sections if section.script)
+    css, *code = (loader.get_source(environment, name)[0] for name in ("page.css", "page.js", *scripts))
+    source = {"css": css, "js": "\n".join(code)}
     environment.filters.update(FILTERS)
-    environment.globals.update(version=__version__, policy=_policy(**source), **source)
+    environment.globals.update(version=__version__, policy=_policy(**source), page_sections=sections, **source)
     return environment
 
 
@@ -258,13 +241,3 @@ def render_page(template: str, **values: Any) -> str:
 def render_html(title: str, views: Sequence[SessionView], head: Sequence[str] = ()) -> str:
     """Return the report of one or more sessions. ``head``: sentences at the top."""
     return render_page("report.html.j2", title=title, views=views, head=head)
-
-
-def render_night_html(night: Night) -> str:
-    """Return every session of a night, with the most important lines at the top."""
-    views = [
-        view(part.session, part.analysis, part.tracks, part.findings)
-        for part in night.parts
-        if part.session and part.analysis
-    ]
-    return render_html(f"{night.name}: {result(night)}", views, headlines(night))

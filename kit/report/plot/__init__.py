@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from kit.report.plot.attribution import plot_attribution
-from kit.report.plot.flame import plot_flame
 from kit.report.plot.intervals import plot_intervals
 from kit.report.plot.picture import Picture
 from kit.report.plot.runs import plot_runs
 from kit.report.plot.tasks import plot_tasks
-from kit.report.plot.track import plot_track
 
-__all__ = ["Picture", "plot_attribution", "plot_flame", "plot_intervals", "plot_runs", "plot_tasks", "plot_track"]
+__all__ = ["Picture", "plot_attribution", "plot_intervals", "plot_runs", "plot_tasks"]

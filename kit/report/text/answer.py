@@ -26,9 +26,10 @@ from kit.model.session import INTERRUPTED, Session
 from kit.report.format import units
 from kit.report.format.interval import percent_interval, share_interval
 from kit.report.format.wrap import NARROW, screen, wrap, wrap_command
+from kit.report.renderer import flags
 from kit.report.text import summary
 from kit.report.text.advice import advice, difference, sweep_advice, switch_notes
-from kit.report.text.calls import largest_group
+from kit.report.text.causes import causes
 from kit.report.text.caveats import (
     busy_notes,
     copied,
@@ -276,11 +277,9 @@ def _why(analysis: Analysis) -> Iterator[str]:
     preferred = [key for key in tasks if key in references]
     for arm, point in (preferred or list(tasks))[:1]:
         yield largest_part(analysis, arm, point)
-    traced = {(costs.arm, costs.point): costs for costs in analysis.calls}  # the whole run comes last
-    preferred = [key for key in traced if key in references]
-    for key in (preferred or list(traced))[:1]:
-        if sentence := largest_group(traced[key]):
-            yield sentence
+    added = [*causes(analysis)]
+    explained = [cause for cause in added if (cause.arm, cause.point) in references]
+    yield from (cause.sentence for cause in (explained or added)[:1] if cause.sentence)
 
 
 def _split(steps: Ladder) -> str:
@@ -358,8 +357,7 @@ def _not_run(session: Session, width: int) -> list[str]:
 
 
 def _more(session: Session, analysis: Analysis, width: int) -> list[str]:
-    views = ["--full", "--explain", *(["--calls"] if analysis.calls else [])]
-    views += ["--profile"] if any(phase.profiles for sample in session.samples for phase in sample.phases) else []
+    views = [f"--{item.name}" for item in flags() if item.suits is None or item.suits(session, analysis)]
     more, report = f"More: kit show {session.id} {' | '.join(views)}", f"Report: kit report {session.id}"
     line = f"{more}     {report}"
     return [line] if len(line) <= width else [_cut(more, width), _cut(report, width)]

@@ -19,7 +19,7 @@ from kit.report.format.verdict import assurance, verdicts
 from kit.report.format.wrap import wrap
 from kit.report.text import summary
 from kit.report.text.advice import advice
-from kit.report.text.calls import largest_group, whole_runs
+from kit.report.text.causes import causes
 from kit.report.text.caveats import copied, notes
 from kit.report.text.ladder import ladders
 from kit.report.text.ranking import caption, group_notes, table
@@ -163,8 +163,8 @@ def _not_run(session: Session) -> str:
 
 
 def _notes(session: Session, analysis: Analysis) -> str:
-    calls = (sentence for costs in whole_runs(analysis) if (sentence := largest_group(costs)))
-    lines = [*group_notes(analysis.rankings), *notes(session, analysis), *calls]
+    sentences = (cause.sentence for cause in causes(analysis) if cause.sentence)
+    lines = [*group_notes(analysis.rankings), *notes(session, analysis), *sentences]
     return "\n".join(wrap(f"note: {line}") for line in lines)
 
 

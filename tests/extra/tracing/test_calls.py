@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.traces.calls import group_of
+from kit.extra.tracing.analysis.calls import group_of
 from kit.extra.tracing.bpftrace import Maps, program, read_maps
 from kit.extra.tracing.calls import rows
 from kit.extra.tracing.names import call_name, call_number, opcode_name

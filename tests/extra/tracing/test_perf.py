@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.traces.stacks import by_function, by_part
+from kit.extra.tracing.analysis.stacks import by_function, by_part
 from kit.extra.tracing.perf import find_perf_tracer
 from kit.host.cgroup.cgroup import Cgroup
 from kit.model.profile import WORKLOAD

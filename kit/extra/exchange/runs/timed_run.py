@@ -8,17 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TimedRun:
-    """``name``: what was timed, '' if its output does not say. ``figures``: seconds, bytes and counts by the names of a
-    phase's metrics. ``error``: why the run failed, '' if it did not. ``form``: the form of its output. ``mean``: it is
-    the mean of several runs, since the output has no single ones. ``paired``: runs of one number and several names were
-    made one after the other."""
+    """One timed run of a program's output."""
 
-    name: str
-    figures: Mapping[str, float]
-    error: str = ""
-    form: str = ""
-    mean: bool = False
-    paired: bool = False
+    name: str  # what was timed, '' if its output does not say
+    figures: Mapping[str, float]  # seconds, bytes and counts by the names of a phase's metrics
+    error: str = ""  # why the run failed, '' if it did not
+    form: str = ""  # of its output
+    mean: bool = False  # it is the mean of several runs, since the output has no single ones
+    paired: bool = False  # runs of one number and several names were made one after the other
 
 
 def exit_error(code: int | None) -> str:

@@ -25,21 +25,16 @@ from kit.extra.matrix.analysis.weighted import Common, weighted_half, weighted_m
 
 @dataclass(frozen=True)
 class ArmMean:
-    """An arm over the rows that count: scenarios, and each point of a sweep.
-
-    ``ratio``: to the reference; its simultaneous interval is for all arms.
-    ``scenarios``: how many of the ``of`` rows the arm has; a mean of fewer is of other rows than the rest. ``bare``:
-    over bare on the arm's filesystem, None where one of the rows lacks it. ``space``, ``written``: to the reference,
-    over as many rows as have figures, ``n`` of the interval."""
+    """An arm over the rows that count: scenarios, and each point of a sweep."""
 
     arm: str
     verdict: Verdict
-    scenarios: int
-    of: int
-    ratio: Estimate | None = None
-    bare: Interval | None = None
-    space: Interval | None = None
-    written: Interval | None = None
+    scenarios: int  # rows that the arm has: a mean of fewer than all is of other rows than the others' means
+    of: int  # all rows that count
+    ratio: Estimate | None = None  # to the reference; its simultaneous interval is for all arms
+    bare: Interval | None = None  # over bare on the arm's filesystem; None where one of the rows lacks it
+    space: Interval | None = None  # to the reference, over the rows that have figures: n of the interval
+    written: Interval | None = None  # the same of bytes written to the device
 
     @property
     def complete(self) -> bool:

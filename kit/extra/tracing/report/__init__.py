@@ -1,0 +1,1 @@
+"""Traced runs in words, tables, flame graphs, and stacks for other programs."""
