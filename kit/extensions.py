@@ -58,6 +58,10 @@ class Extra(NamedTuple):
     held_checks: tuple[tuple[str, str], ...] = ()
     #: By name: the kit.cli.document.Document of kit schema.
     documents: Mapping[str, str] = {}
+    #: What a new store has besides its tables: a sequence of functions of a Connection, called in their order.
+    schema: str = ""
+    #: Parts of the pages of the documentation, by name: called without arguments, returns Markdown.
+    page_parts: Mapping[str, str] = {}
     #: The group of entry points in pyproject.toml by which another program loads it.
     entry_point: str = ""
     #: Earlier sessions on a session's page: called with Session, Analysis and Store, returns
@@ -66,8 +70,6 @@ class Extra(NamedTuple):
     #: Sessions that kit prune --keep-changes keeps: called with entries of a title, the conditions that their series
     #: ignore, and the number of sessions that confirm a change (0: the usual one); returns the reason for each, by id.
     turning: str = ""
-    #: By name in the docs: called, returns Markdown.
-    page_parts: Mapping[str, str] = {}
 
     def full_name(self, name: str) -> str:
         return f"kit.extra.{self.name}.{name}"
@@ -79,6 +81,18 @@ class Extra(NamedTuple):
 
 #: An extra may import those above its own row.
 EXTRAS = (
+    Extra(
+        "sharing",
+        commands=(
+            ExtraCommand("store", "Many machines", "fleet", "store_command:store",
+                         "Set up a shared store; grant access."),
+            ExtraCommand("sync", "Many machines", "store", "sync_command:sync",
+                         "Deliver results measured while the store was away."),
+        ),
+        schema="schema:MAKERS",
+        documents={"sync": "documents:SYNC"},
+        page_parts={"store-views": "view_columns:store_views"},
+    ),
     Extra(
         "exchange",
         commands=(

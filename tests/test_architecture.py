@@ -166,7 +166,7 @@ def computations(tree: Tree) -> list[str]:
         names = [alias.name for alias in node.names]
         if {name.partition(".")[0] for name in (of, *names)} & {"numpy", "statistics"}:
             found.append(f"line {node.lineno}: import")
-        if of.startswith(("kit.analysis.runs", "kit.analysis.stats", "kit.extra.matrix.analysis.weighted")):
+        if of.startswith(("kit.analysis.runs", "kit.analysis.stats", "kit.extra.matrix.analysis.mean")):
             found += [f"line {node.lineno}: {name}" for name in names if name == "Runs" or name.islower()]
     for attribute in tree.nodes(ast.Attribute):
         words = ast.unparse(attribute).split(".")

@@ -38,7 +38,7 @@ def test_what_a_row_names_exists() -> None:
         makers = [
             *(command.maker for command in extra.commands), *extra.scenarios.values(), *extra.renderers.values(),
             *filter(None, [extra.pages, extra.readers, extra.places, extra.traced_rounds, extra.causes]),
-            *filter(None, [extra.sections, extra.tracks, extra.turning, *extra.analyses.values()]),
+            *filter(None, [extra.sections, extra.tracks, extra.turning, extra.schema, *extra.analyses.values()]),
             *(check for _, check in (*extra.checks, *extra.held_checks)), *extra.documents.values(),
             *extra.engines.values(), *extra.page_parts.values(),
         ]  # fmt: skip

@@ -41,8 +41,6 @@ _CORE = {
     },
     "Many machines": {
         "fleet": ("kit.cli.fleet:fleet", "Measure on many machines: scheduler, workers, status."),
-        "store": ("kit.cli.store:store", "Set up a shared store; grant access."),
-        "sync": ("kit.cli.sync:sync", "Deliver results measured while the store was away."),
     },
     "Set up": {
         "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),

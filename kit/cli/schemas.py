@@ -53,7 +53,6 @@ _RANK_ROW = record("RankRow", **fields_of(RankRow, against=_DIFFERENCE | None))
 _SESSION_DOCUMENT["rankings"] = list_of(record("Ranking", **fields_of(
     Ranking, rows=list_of(_RANK_ROW), filesystems=list_of(_DIFFERENCE), pairs=list_of(_DIFFERENCE)
 )))  # fmt: skip
-_WAITING = record("WaitingOutbox", session=str, runs=int, store=str, reason=str, file=str)
 _OF_FLEET = fields_of(FleetRatio, ratio=float | None, **_ENDS)
 _FLEET_ARM = record("FleetArmRecord", **fields_of(
     FleetArm, whole=record("FleetRatioRecord", **_OF_FLEET, verdict=str), classes_differ=bool,
@@ -76,7 +75,6 @@ _CORE: Mapping[str, Document] = {
     "scenarios": Document("kit scenarios --json", {"scenarios": list[Scenario]}),
     "images": Document("kit image list --json", {"images": list[Image]}),
     "doctor": Document("kit doctor --json", {"diagnoses": list[Diagnosis]}),
-    "sync": Document("kit sync --json", {"store": str, "delivered": list_of(_WAITING), "waits": list_of(_WAITING)}),
     "prune": Document("kit prune --json", {
         "dry_run": bool, "sessions": list_of(_REMOVED), "kept": dict[str, str], "logs": list[str],
         "caches": list[str]}),

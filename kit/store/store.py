@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +21,7 @@ from kit.store.database import Database, check_database
 from kit.store.outbox.events import apply_changes
 from kit.store.outbox.outbox import outbox_directory
 from kit.store.outbox.outbox_flush import STILL_RUNS, deliver
-from kit.store.schema.roles import grant
 from kit.store.schema.rows import read_samples, read_session, session_row, write_sample
-from kit.store.schema.statistics import State, read_state
 from kit.store.schema.tables import sessions
 from kit.store.session_query import (
     ANY,
@@ -247,19 +246,9 @@ class Store:
             raise UsageError(f"{what} '{name}'", "list them with kit sessions; 'last' is the newest")
         return matches[0]
 
-    def drop_old_outcomes(self) -> State:
-        """Remove outcomes of other statistics. Only the owner may."""
-        from kit.store.schema.outcomes import drop_other_outcomes
-
-        with self._database.writing() as connection:
-            drop_other_outcomes(connection)
-            return read_state(connection)
-
-    def grant(self, role: str, kind: str) -> State:
-        """Grant rights to a role. Raises UsageError."""
-        with self._database.writing() as connection:
-            grant(connection, role, kind)
-            return read_state(connection)
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Return a transaction for what extras store: all of it, or nothing."""
+        return self._database.writing()
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove sessions with all that belongs to them, and give the space back. Only the owner of a shared store

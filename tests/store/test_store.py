@@ -6,9 +6,8 @@ from sqlalchemy import create_engine, text
 
 from kit.core.errors import UsageError
 from kit.model.event import FactsKnown, RunFlagged, SampleTaken, StatusChanged
-from kit.model.session import DONE, INTERRUPTED
+from kit.model.session import DONE
 from kit.store import Store, open_store
-from tests.nights import night
 from tests.store.finding import check_finding
 from tests.stored import SAMPLE, SESSION
 from tests.stores import new_store
@@ -78,14 +77,3 @@ def test_flags_one_run(store: Store) -> None:
 def test_bad_urls(url: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--store"):
         open_store(url, tmp_path / "kit.db")
-
-
-def test_penalties_are_of_finished_sessions_alone(tmp_path: Path) -> None:
-    store = open_store("", tmp_path / "kit.db")
-    for session in (night(1, 0.1), replace(night(2, 0.1), status=INTERRUPTED)):
-        store.add(session)
-        store.keep_outcomes(session)
-    engine = create_engine(f"sqlite:///{tmp_path}/kit.db")
-    with engine.connect() as connection:
-        assert connection.execute(text("SELECT DISTINCT session FROM kit_penalties")).scalars().all() == ["2026-0001"]
-    engine.dispose()

@@ -1,18 +1,18 @@
-"""Parts of the reference pages that are made from the code: a function for each."""
+"""Parts of the reference pages that are made from the code: a function for each, which returns Markdown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from kit.cli.lazy import LazyGroup
-from kit.cli.pages.commands import commands
-from kit.cli.pages.drivers import drivers
-from kit.cli.pages.markdown import code, keys_table, table
 from kit.extensions import EXTRAS
+from kit.model.drivers import DRIVERS, UNION, Driver, default_placement
 
 if TYPE_CHECKING:
     from kit.filesystem import Profile
@@ -37,7 +37,7 @@ def parts(root: LazyGroup) -> Mapping[str, Callable[[], str]]:
         "commands": partial(commands, root), "scenarios": scenarios, "scenario-keys": scenario_keys,
         "settings": settings, "facts": facts, "errors": errors,
         "assumptions": assumptions, "exit-codes": exit_codes, "json": json_keys, "json-documents": json_documents,
-        "programs-read": programs_read, "environment": environment, "store-views": store_views, "verdicts": verdicts,
+        "programs-read": programs_read, "environment": environment, "verdicts": verdicts,
         **{name: extra.load(maker) for extra in EXTRAS for name, maker in extra.page_parts.items()},
     }  # fmt: skip
 
@@ -138,18 +138,10 @@ def verdicts() -> str:
     return table(("verdict", "means"), list(VERDICTS.items()))
 
 
-def store_views() -> str:
-    """The columns of the views of the store."""
-    from kit.store.schema.views import COLUMNS
-
-    rows = [(f"`{view}`", code(names), text) for view, columns in COLUMNS.items() for names, text in columns.items()]
-    return table(("view", "column", "is"), rows)
-
-
 def environment() -> str:
     """The environment variables that the kit reads."""
     from kit.core.environment import VARIABLES
-    from kit.host.commit import CI_VARIABLES
+    from kit.host.git import CI_VARIABLES
 
     ci = (code(CI_VARIABLES), "the commit of a CI job; the first that holds one becomes the fact `CI commit`")
     return table(("variable", "what it does"), [*((f"`{name}`", text) for name, text in VARIABLES.items()), ci])
@@ -230,3 +222,94 @@ def json_documents() -> str:
 
     rows = [(f"`{name}`", document.written_by, str(document.version)) for name, document in DOCUMENTS.items()]
     return table(("schema", "written by", "`schema` is"), rows)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = [[_cell(text) for text in row] for row in rows]
+    lines = [heads, ["---"] * len(heads), *cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """In code a bar needs no escape."""
+    escaped = re.sub(r"(`[^`]*`)|\|", lambda match: match[1] or "\\|", text)
+    return escaped.replace("\n", " ")
+
+
+def keys_table(tables: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the keys of a file, by its tables; ``top``: those of none."""
+    rows = [(f"`{where}`" if where != "top" else where, f"`{key}`", text)
+            for where, keys in tables.items() for key, text in keys.items()]  # fmt: skip
+    return table(("table", "key", "is"), rows)
+
+
+def code(words: Iterable[object]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def commands(root: LazyGroup) -> str:
+    """Return every command below the headings of ``kit --help``."""
+    context = click.Context(root, info_name="kit")
+    parts = []
+    for heading, section in root.sections.items():
+        parts.append(f"## {heading}")
+        for name in section:
+            parts += _described(root, context, name)
+    return "\n\n".join(parts)
+
+
+def _described(group: click.Group, context: click.Context, name: str) -> Iterator[str]:
+    """Yield the paragraphs of a command, and of those below it."""
+    command = group.get_command(context, name)
+    assert command is not None
+    below_context = click.Context(command, info_name=f"{context.info_name} {name}")
+    yield from _command(command, below_context)
+    if isinstance(command, click.Group):
+        for below in command.list_commands(below_context):
+            yield from _described(command, below_context, below)
+
+
+def _command(command: click.Command, context: click.Context) -> Iterator[str]:
+    yield f"### {context.info_name}"
+    yield f"`{' '.join([str(context.info_name), *command.collect_usage_pieces(context)])}`"
+    yield _escaped(re.sub(r"\s+", " ", command.help or "").strip())
+    options = [
+        option for option in command.get_params(context) if isinstance(option, click.Option) and not option.hidden
+    ]
+    records = [record for option in options if (record := option.get_help_record(context))]
+    if records:
+        yield table(("option", ""), [(f"`{words}`", _escaped(text)) for words, text in records])
+    epilog = (command.epilog or "").replace("\b", "").strip("\n")
+    if epilog:
+        yield f"```text\n{epilog}\n```"
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([*_<>])", r"\\\1", text)
+
+
+def drivers() -> str:
+    parts = []
+    for engine, drivers in DRIVERS.items():
+        prefix = {"docker": "layer:", UNION: "union:"}.get(engine, f"{default_placement(engine)}:{engine}/")
+        heads = ("arm", "kernel", "filesystem", "needs", "guests")
+        notes = [f"- `{driver.name}`: {note}." for driver in drivers for note in driver.notes]
+        arms_table = table(heads, [_row(prefix, driver) for driver in drivers])
+        parts.append("\n".join([f"### {engine.capitalize()}\n", arms_table, "", *notes]))
+    return "\n\n".join(parts)
+
+
+def _row(prefix: str, driver: Driver) -> tuple[str, ...]:
+    return (
+        f"`{prefix}{driver.name}`",
+        driver.kernel.called if driver.kernel else "",
+        driver.filesystem or "any",
+        ", ".join([*_needed(driver), *([driver.versions] if driver.versions else [])]),
+        ", ".join(driver.guests),
+    )
+
+
+def _needed(driver: Driver) -> list[str]:
+    """Return its packages; a program that Debian has in none is in an engine root."""
+    root = f" (in the root of {driver.root})" if driver.root else ""
+    return [package or f"`{program}`{root}" for program, package in driver.packages.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.cli.pages.markdown import keys_table
+from kit.cli.pages.parts import keys_table
 from kit.extra.history.nightly.file import known_keys
 
 

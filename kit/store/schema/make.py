@@ -5,10 +5,9 @@ from __future__ import annotations
 from sqlalchemy import Connection, insert, inspect, select, text
 
 from kit.core.errors import UsageError
+from kit.extensions import EXTRAS
 from kit.store.schema.indexes import add_indexes
-from kit.store.schema.rules import make_rules
 from kit.store.schema.tables import SCHEMA_VERSION, metadata, schema
-from kit.store.schema.views import make_views
 
 #: The PostgreSQL advisory lock for changes of the schema.
 _LOCK = 7210451
@@ -35,8 +34,9 @@ def make_schema(connection: Connection) -> None:
     add_indexes()
     metadata.create_all(connection)
     connection.execute(insert(schema).values(version=SCHEMA_VERSION))
-    make_views(connection)
-    make_rules(connection)
+    for extra in EXTRAS:
+        for maker in extra.load(extra.schema) if extra.schema else ():
+            maker(connection)
 
 
 def check_version(version: int) -> None:

@@ -71,9 +71,7 @@ sessions = Table(
     Column("plan", Words, nullable=False),  # JSON
     Column("imported", Boolean, nullable=False, server_default=true()),
     Column("machine", Words, nullable=False, server_default=""),  # of its facts
-    Column(
-        "role", Words, nullable=False, server_default=""
-    ),  # kit.store.schema.rules: who has stored it, in PostgreSQL
+    Column("role", Words, nullable=False, server_default=""),  # who has stored it: PostgreSQL fills it in
 )
 Index("kit_sessions_of", func.substr(sessions.c.title, 1, TITLE_LENGTH), sessions.c.created)
 #: Names as in views.
@@ -102,7 +100,7 @@ samples = Table(
     Column("rerun_of", Integer),
     Column("load", Words, nullable=False, server_default=""),
     Column("identity", Words),  # of a run that this kit has measured, not imported
-    Column("stored_in", BigInteger),  # kit.store.schema.rules: the transaction, in PostgreSQL
+    Column("stored_in", BigInteger),  # the transaction: PostgreSQL fills it in
     Index("kit_samples_once", "session", "identity", unique=True),
 )
 

@@ -9,7 +9,7 @@ import click
 from kit.cli.options import store_option, the_store
 
 if TYPE_CHECKING:
-    from kit.store.schema.statistics import State
+    from kit.extra.sharing.statistics import State
 
 _EPILOG = """\b
 Examples:
@@ -31,8 +31,14 @@ def setup(store_url: str) -> None:
     """Make the tables and views of a new store; show what exists.
 
     In an existing store, remove outcomes of other statistics."""
-    found = the_store(store_url)
-    _show(found.name, found.drop_old_outcomes())
+    from kit.extra.sharing.statistics import read_state
+    from kit.store.schema.outcomes import drop_other_outcomes
+
+    store = the_store(store_url)
+    with store.writing() as connection:
+        drop_other_outcomes(connection)
+        state = read_state(connection)
+    _show(store.name, state)
 
 
 @store.command(epilog="\b\nExample:\n  kit store grant writer builders --store postgresql+psycopg://kit@db/kit")
@@ -44,8 +50,14 @@ def grant(kind: str, role: str, store_url: str) -> None:
 
     A writer adds sessions and runs; it changes and deletes none.
     This replaces earlier grants."""
-    found = the_store(store_url)
-    _show(found.name, found.grant(role, kind))
+    from kit.extra.sharing.roles import grant as grant_role
+    from kit.extra.sharing.statistics import read_state
+
+    store = the_store(store_url)
+    with store.writing() as connection:
+        grant_role(connection, role, kind)
+        state = read_state(connection)
+    _show(store.name, state)
 
 
 def _show(name: str, state: State) -> None:

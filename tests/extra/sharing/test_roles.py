@@ -13,6 +13,8 @@ from sqlalchemy.exc import ProgrammingError
 
 from kit.analysis.runs.compare import Comparison
 from kit.core.errors import KitError, UsageError
+from kit.extra.sharing.rules import FILLED_IN, RULES
+from kit.extra.sharing.views import VIEWS
 from kit.host.machine import read_host
 from kit.model.arm import parse_arms
 from kit.model.event import FactsKnown, RunFlagged, SampleTaken, StatusChanged
@@ -21,7 +23,7 @@ from kit.model.plan import make_plan
 from kit.model.session import DONE, INTERRUPTED, RUNNING
 from kit.session.setup.resumable import record_begun
 from kit.store import Outbox, open_store
-from kit.store.schema.rules import FILLED_IN, RULES
+from kit.store.schema.outcomes import drop_other_outcomes
 from kit.store.schema.tables import (
     COMPARISON_COUNTS,
     COMPARISON_FIGURES,
@@ -29,7 +31,6 @@ from kit.store.schema.tables import (
     OUTCOME_VERSION,
     SCHEMA_VERSION,
 )
-from kit.store.schema.views import VIEWS
 from tests.command_line import Kit
 from tests.nights import ladder_session, night
 from tests.postgresql import Server
@@ -211,7 +212,8 @@ def test_outcomes_of_statistics_that_nobody_knows_are_not_shown(shared: tuple[st
     engine.dispose()
     assert published(owner) == before
     store = open_store(owner, tmp_path / "kit.db")
-    store.drop_old_outcomes()
+    with store.writing() as connection:
+        drop_other_outcomes(connection)
     assert published(owner) == before
 
 
@@ -317,7 +319,7 @@ def test_queries_of_the_document_find_something(shared: tuple[str, str, str], tm
     session = night(1, 0.1)
     flagged = replace(session.samples[0], flags="steal 9% of real")
     open_store(owner, tmp_path / "kit.db").add(replace(session, samples=(flagged, *session.samples[1:])))
-    document = (Path(__file__).parents[2] / "docs/reference/store-views.md").read_text()
+    document = (Path(__file__).parents[3] / "docs/reference/store-views.md").read_text()
     queries = re.findall(r"^```sql\n(.*?)^```", document, re.M | re.S)
     queries += re.findall(r"^    query: \|\n(.*?)^```", document, re.M | re.S)
     assert len(queries) == 3

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Table, func, select, text
 
-from kit.store.schema.roles import Roles, members
+from kit.extra.sharing.roles import Roles, members
 from kit.store.schema.tables import SCHEMA_VERSION, samples, sessions
 
 

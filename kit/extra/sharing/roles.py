@@ -1,7 +1,7 @@
 """Rights in a shared store: PostgreSQL's roles. The owner may do everything; grants are as narrow as a kit needs.
 
 A writer adds sessions and runs. It can neither change nor delete a figure, nor add to other roles' sessions
-(kit.store.schema.rules). A reader reads."""
+(kit.extra.sharing.rules). A reader reads."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Table, text
 
 from kit.core.errors import UsageError
-from kit.store.schema.rules import FILLED_IN
+from kit.extra.sharing.rules import FILLED_IN
+from kit.extra.sharing.views import VIEWS
 from kit.store.schema.tables import metadata, samples, schema, sessions
-from kit.store.schema.views import VIEWS
 
 WRITER, READER = "writer", "reader"
 

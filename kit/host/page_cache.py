@@ -1,7 +1,8 @@
-"""Whether a filesystem's kernel counts what programs dirty in the page cache by page, or by whole folio."""
+"""What a filesystem's kernel notes of stores into the page cache: bytes, by page or by whole folio; and times."""
 
 from __future__ import annotations
 
+import mmap
 import os
 import resource
 import tempfile
@@ -46,3 +47,15 @@ def counts_whole_folios(directory: Path) -> bool:
 def _dirtied() -> int:
     """Return the bytes that this thread has dirtied."""
     return resource.getrusage(resource.RUSAGE_THREAD).ru_oublock * BLOCK
+
+
+def stores_move_times(directory: Path) -> bool:
+    """Return whether a store through a shared mapping moves the times of its file. On tmpfs it does not, if the page
+    was read before: the kernel is not asked then. Raises OSError."""
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+        file.write(bytes(mmap.PAGESIZE))
+        os.utime(file.fileno(), (1, 1))
+        with mmap.mmap(file.fileno(), mmap.PAGESIZE) as pages:
+            pages[0] = pages[0] + 1
+            pages.flush()
+        return os.fstat(file.fileno()).st_mtime != 1

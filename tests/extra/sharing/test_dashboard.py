@@ -14,7 +14,7 @@ from sqlalchemy import Connection, create_engine
 from kit.store import open_store
 from tests.nights import night
 
-DASHBOARD = Path(__file__).parents[2] / "examples/grafana/dashboard.json"
+DASHBOARD = Path(__file__).parents[3] / "examples/grafana/dashboard.json"
 TITLE = "it's mine"
 #: What a user chooses above the panels.
 CHOSEN = {"scenario": (TITLE,), "machine": ("aa",), "arm": ("bare", "layer:overlay2"), "metric": ("real",)}
