@@ -1,8 +1,7 @@
 """A session and a sample as a store keeps them."""
 
-from kit.model.call import COPY_UP, FAULT, Call
 from kit.model.profile import LOOP, WORKLOAD, make_profile
-from kit.model.sample import Phase, Sample
+from kit.model.sample import COPY_UP, FAULT, Call, Phase, Sample
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import MORE, Reported
 from kit.parsers.task import BuildTask

@@ -40,8 +40,7 @@ from kit.extra.tracing.report.calls import render_calls
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import ended, run, spawn
 from kit.host.namespace import enter_private_mounts
-from kit.model.call import CALL, Call
-from kit.model.sample import Phase, Sample
+from kit.model.sample import CALL, Call, Phase, Sample
 from kit.model.session import Request
 from kit.report.text.progress import Lines
 from kit.session.launch import launch

@@ -34,8 +34,7 @@ import numpy as np
 from kit.analysis.runs.paired import COPIES
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.outlook import SURE, find_outlook
-from kit.analysis.session.race import racing
-from kit.analysis.session.ranking import Ranking, rank
+from kit.analysis.session.ranking import Ranking, racing, rank
 from kit.analysis.stats.estimators import RANGE, Floats
 from kit.model.default import AUTO_ROUNDS
 from kit.model.plan import DECIDE_FROM, MOST_ROUNDS

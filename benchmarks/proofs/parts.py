@@ -19,13 +19,12 @@ import numpy as np
 
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.analyse import growths
 from kit.analysis.session.ladder import FLUSH, climb
-from kit.analysis.session.scaling import growths
 from kit.analysis.session.tasks import KIND, compare_tasks
 from kit.analysis.stats.estimate import Interval
 from kit.extra.tracing.analysis.calls import compare_calls
-from kit.model.call import Call
-from kit.model.sample import Phase, Sample
+from kit.model.sample import Call, Phase, Sample
 from kit.parsers.task import BuildTask
 
 SPREAD, TIMES = 0.03, 5.0

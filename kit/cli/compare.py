@@ -156,7 +156,7 @@ def report(session: Session, outputs: Mapping[str, str], rank: str = "", referen
 
 def _describe(request: Request | None, values: Mapping[str, Any]) -> None:
     """Describe the plan of a request: everything is read and looked up, nothing is built, mounted or started."""
-    from kit.model.default_driver import lacking
+    from kit.model.drivers import lacking
     from kit.model.plan import check_reference
     from kit.session.plan.check import check_request
     from kit.session.plan.planning import the_docker
@@ -203,8 +203,8 @@ def _wiped(values: Mapping[str, Any]) -> tuple[Path, ...]:
 def _request(command: tuple[str, ...], values: dict[str, Any]) -> Request:
     from kit.filesystem import read_profiles
     from kit.model.arm import arm_names
+    from kit.model.scenario import COPIES
     from kit.model.session import Request
-    from kit.model.sweep import COPIES
 
     if sum(map(bool, (values["scenario"], command, values["commands"]))) != 1:
         hint = "use kit compare smoke, or kit compare -- make, or --command; list scenarios with kit scenarios"

@@ -28,8 +28,7 @@ from kit.cli.options import (
     wait_option,
 )
 from kit.core.exit_code import BUSY, DONE, FAILED, INTERRUPTED, NOT_RUN, USAGE, described
-from kit.model.option import Option
-from kit.model.options import COMMON, GUEST, MEASUREMENT, OPTIONS, OUTPUT, PLACES, TRACING
+from kit.model.options import COMMON, GUEST, MEASUREMENT, OPTIONS, OUTPUT, PLACES, TRACING, Option
 from kit.report.renderer import offered
 
 

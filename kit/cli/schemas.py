@@ -16,9 +16,8 @@ from kit.analysis.session.session_diff import SessionDiff
 from kit.cli.document import Document, fields_of, list_of, record
 from kit.extensions import EXTRAS, merged
 from kit.image import Image
-from kit.model.call import Call
 from kit.model.machine import Member, ShareStatus
-from kit.model.sample import PHASE_FIELDS, Phase, Sample
+from kit.model.sample import PHASE_FIELDS, Call, Phase, Sample
 from kit.model.scenario import Scenario
 from kit.model.session import Session
 from kit.parsers.figure import Reported

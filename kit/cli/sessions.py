@@ -53,8 +53,8 @@ def sessions(scenario: str, arm: str, machine: str, most: int, json_file: str, s
 
     from kit.report.data.structured import session_facts
     from kit.report.format import units
-    from kit.report.format.machine import machine_name
     from kit.report.format.sanitize import shown
+    from kit.report.format.units import machine_name
     from kit.store import SessionFilter
     from kit.store.store import COUNTED
 

@@ -11,9 +11,7 @@ from kit.host.command import which
 from kit.host.kernel_part import can_load, filesystem_part, is_ready
 from kit.host.machine import Host, read_host
 from kit.model.default import DEFAULT_ENGINE
-from kit.model.default_driver import IMAGE_STORE
-from kit.model.driver import KernelPart
-from kit.model.drivers import drivers
+from kit.model.drivers import IMAGE_STORE, KernelPart, drivers
 
 #: The program of each engine, as people call the engine.
 _ENGINES = {"dockerd": "Docker", "containerd": "containerd", "podman": "Podman"}

@@ -106,11 +106,11 @@ def decode_json(kind: type[T], text: bytes | str) -> T:
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     """Return the decoder, which also registers all dataclasses within."""
     with _LEARNING:
-        return _made(kind)
+        return _new_decoder(kind)
 
 
 @cache
-def _made(kind: Any) -> msgspec.json.Decoder[Any]:
+def _new_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind, dec_hook=_decode_other)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+#: 130 is what a shell reports of a command that SIGINT has ended: 128 + 2.
 DONE, FAILED, USAGE, NOT_RUN, BUSY, OVER_LIMIT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
 #: What each code means: a few words for help, and the rest of the sentence for the reference.

@@ -30,7 +30,7 @@ def named(values: Mapping[str, Any] | Iterable[str], option: str) -> tuple[tuple
     """Return texts by name: of a table, or of ``NAME=TEXT`` or ``TEXT`` alone, whose name then consists of its words.
     Raises UsageError."""
     texts: dict[str, str] = {}
-    for name, text in table_pairs(values, option) if isinstance(values, Mapping) else map(_named, values):
+    for name, text in table_pairs(values, option) if isinstance(values, Mapping) else map(_name_and_text, values):
         if not re.fullmatch(NAME, name):
             hint = f"use {option} NAME=… with letters, digits, '_', '.' and '-', 40 at most"
             raise UsageError(f"{option} {name or text}: not usable as a name", hint)
@@ -42,7 +42,7 @@ def named(values: Mapping[str, Any] | Iterable[str], option: str) -> tuple[tuple
     return tuple(texts.items())
 
 
-def _named(value: str) -> tuple[str, str]:
+def _name_and_text(value: str) -> tuple[str, str]:
     match = re.fullmatch(rf"({NAME})=(.*)", value, re.DOTALL)
     if match:
         return match[1], match[2]

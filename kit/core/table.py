@@ -64,7 +64,7 @@ def read_table(kind: type[T], data: Any, **fixed: Any) -> T:
     values = {key: _convert(key, value, types[key]) for key, value in data.items()}
     for key in types:
         if key in needed and key not in data:
-            raise MissingKeyError(key, _wanted(inspect.type_info(types[key])))
+            raise MissingKeyError(key, _type_name(inspect.type_info(types[key])))
     value: T = make(**values, **fixed)
     return value
 
@@ -92,10 +92,10 @@ def _convert(key: str, value: Any, kind: Any) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        raise WrongTypeError(key, _wanted(inspect.type_info(kind), value), value) from None
+        raise WrongTypeError(key, _type_name(inspect.type_info(kind), value), value) from None
 
 
-def _wanted(kind: inspect.Type, value: Any = None) -> str:
+def _type_name(kind: inspect.Type, value: Any = None) -> str:
     """Return the name of that type's values; for a list of lists, the name of the faulty list's."""
     match kind:
         case inspect.StrType():
@@ -113,5 +113,5 @@ def _wanted(kind: inspect.Type, value: Any = None) -> str:
         case inspect.ListType():
             return "an array of tables"
         case inspect.UnionType(types=types):  # or None
-            return _wanted(next(each for each in types if not isinstance(each, inspect.NoneType)), value)
+            return _type_name(next(each for each in types if not isinstance(each, inspect.NoneType)), value)
     return "a number within bounds"

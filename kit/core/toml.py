@@ -14,6 +14,7 @@ from kit.core.errors import UsageError
 
 #: Most characters. The largest bundled scenario has 3,000.
 LONGEST = 256 << 10
+#: Most levels of tables and arrays, and parts of a dotted key.
 DEEPEST = 32
 
 _PART = r"""(?:(?<![\w-])[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*"""

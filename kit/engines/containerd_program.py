@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from kit.engines.supervisor import DaemonDirs, Program
-from kit.model.driver import Driver
+from kit.model.drivers import Driver
 
 
 def containerd_programs(home: DaemonDirs, driver: Driver | None, lines: Sequence[str] = ()) -> tuple[Program, ...]:

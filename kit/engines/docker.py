@@ -37,7 +37,7 @@ from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import Host
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import RUNTIME, USERNS, Arm, driver_of
-from kit.model.drivers.device_mapper import THIN_POOL
+from kit.model.drivers import THIN_POOL
 from kit.model.fact import Fact
 from kit.model.scenario import DOCKER
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from kit.engines.containerd_program import containerd_programs
 from kit.engines.docker_server import DockerServer, requested_name
 from kit.engines.supervisor import DaemonDirs, Program
-from kit.model.driver import version_number
-from kit.model.drivers import find_driver
+from kit.model.drivers import find_driver, version_number
 
 #: Bytes of a build step's output, in a second and in all. Only later versions read -1, which is without a limit.
 _MOST_LOG = 1 << 30

@@ -11,8 +11,7 @@ from typing import Any
 from kit.core.errors import KitError
 from kit.engines.daemon_configuration import CONFIGURATION, data_root, read_configuration
 from kit.host.command import run, which
-from kit.model.default_driver import Docker, keeping_drivers
-from kit.model.drivers import graph_drivers
+from kit.model.drivers import Docker, graph_drivers, keeping_drivers
 
 
 def installed_docker(programs: Path | None = None, configuration: Path = CONFIGURATION) -> Docker:

@@ -25,7 +25,7 @@ from kit.host.machine import Host
 from kit.host.user_namespace import why_no_mapped_users
 from kit.image import Image
 from kit.model.arm import RUNTIME, USERNS, Arm
-from kit.model.drivers.overlay import PARTIAL
+from kit.model.drivers import PARTIAL
 
 #: Without this capability (linux/capability.h) no limit can be raised, and Podman's defaults exceed the usual limits.
 _CAP_SYS_RESOURCE = 24

@@ -28,7 +28,7 @@ from kit.host.container import CGROUPS, DEVICES, DISK, PROCESSES, RIGHTS, granti
 from kit.host.kernel_part import LOOP, is_ready, loaded_modules, why_not_loaded
 from kit.host.mounts import mount_of
 from kit.host.user_namespace import why_no_user_namespace
-from kit.model.driver import KernelPart
+from kit.model.drivers import KernelPart
 
 #: What is impossible without it: any session, one of root's, a container, a container in a user namespace.
 SESSION, AS_ROOT, CONTAINER, USER_NAMESPACE = "session", "session as root", "container", "rootless container"

@@ -12,7 +12,7 @@ from kit.core.errors import MachineError
 from kit.host.command import CommandError, install_fix, run, which
 from kit.host.container import RIGHTS, granting
 from kit.host.machine import os_release
-from kit.model.driver import KernelPart
+from kit.model.drivers import KernelPart
 
 LOOP = KernelPart("loop devices (CONFIG_BLK_DEV_LOOP)", "loop-control", ("loop",), where="misc")
 NFS = KernelPart("nfs", "nfs", ("nfs",))

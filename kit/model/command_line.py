@@ -9,10 +9,9 @@ from typing import Any
 
 from kit.core.quantity import percentage, size
 from kit.model.default import AUTO_ROUNDS
-from kit.model.option import Option
-from kit.model.options import OPTIONS
+from kit.model.options import OPTIONS, Option
+from kit.model.scenario import COPIES
 from kit.model.session import Request
-from kit.model.sweep import COPIES
 
 #: Fields of a request that are no entry of OPTIONS, with the option of each.
 _PAIRS = {"params": "--param", "mkfs": "--mkfs", "mount": "--mount", "load_params": "--load-param"}

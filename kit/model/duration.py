@@ -56,7 +56,7 @@ def after_pilot(plan: Plan, seconds: float, ended: bool) -> str:
     rounds = f"{plan.rounds} round{'s' if plan.rounds != 1 else ''} of {len(plan.round(1))} runs"
     whole = plan.rounds * len(plan.round(1)) * seconds
     least = "at least" if ended else "about"
-    text = f"a run takes {least} {shown_duration(seconds)}: {rounds} take {least} {_shown(whole)}"
+    text = f"a run takes {least} {shown_duration(seconds)}: {rounds} take {least} {_rounded(whole)}"
     if plan.limit is None or whole <= plan.limit:
         return text
     limit = f"{text}, more than the {shown_duration(plan.limit)} of the budget"
@@ -65,5 +65,5 @@ def after_pilot(plan: Plan, seconds: float, ended: bool) -> str:
     return f"{limit}: it ends the session earlier; an answer needs a longer --budget, or fewer --arms"
 
 
-def _shown(seconds: float) -> str:
+def _rounded(seconds: float) -> str:
     return shown_duration(60 * round(seconds / 60) if seconds >= 600 else round(seconds))

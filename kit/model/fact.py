@@ -63,12 +63,12 @@ def _compared(passing: str, text: str, session: str = "") -> str:
 
 @dataclass(frozen=True)
 class Fact:
-    """``of``: what of several it is about, an arm or a filesystem for example."""
+    """A fact of a session."""
 
     key: str
     text: str
     kind: Kind
-    of: str = ""
+    of: str = ""  # what of several it is about, an arm or a filesystem for example
 
     @property
     def volatile(self) -> bool:

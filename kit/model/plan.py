@@ -19,12 +19,13 @@ from kit.model.arm import (
     driver_of,
     known_arm,
     parse_arm,
+    unvaried,
+    variant_of,
+    with_variant,
 )
 from kit.model.default import CACHES, WARM
-from kit.model.default_driver import Docker, default_driver, docker_of, is_common
-from kit.model.drivers import ENGINES, SYSTEM
+from kit.model.drivers import ENGINES, SYSTEM, Docker, default_driver, docker_of, is_common
 from kit.model.options import RoundOptions, SessionOptions, slice_of
-from kit.model.variant import unvaried, variant_of, with_variant
 
 #: Rounds before the first look at the answer, and seconds after which an open session stops undecided.
 DECIDE_FROM, DEFAULT_BUDGET = 3, 600.0

@@ -13,8 +13,7 @@ from msgspec import Meta
 from kit.core.errors import UsageError
 from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, described_keys, read_table
 from kit.core.toml import parse_toml
-from kit.model.scenario import BRACES, ENGINE_INTERFACES, Command, Input, Param, Scenario
-from kit.model.sweep import COPIES
+from kit.model.scenario import BRACES, COPIES, ENGINE_INTERFACES, Command, Input, Param, Scenario
 from kit.parsers import PARSERS
 
 #: Names that every scenario may use in braces beside its own parameters. Names of places depend on the arm; ``here`` is

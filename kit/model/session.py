@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from kit.core import exit_code
 from kit.core.codec import Count, Moment, Whole
 from kit.core.errors import UsageError
-from kit.model.arm import Arm, known_arm, spelled
+from kit.model.arm import Arm, known_arm, spelled, unvaried_name
 from kit.model.fact import ACCELERATOR, FLEET, GUEST, KERNEL, RUN_ORDER, WORKER, Fact, stored
 from kit.model.options import Pairs, SessionOptions
 from kit.model.plan import Plan
 from kit.model.sample import IMPORTED, TRACED, UNPAIRED, Sample
-from kit.model.variant import unvaried_name
 
 STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", "failed"
 
@@ -27,16 +26,12 @@ STATES = RUNNING, DONE, INTERRUPTED, FAILED = "running", "done", "interrupted", 
 @dataclass(frozen=True)
 class Request(SessionOptions):
     """Everything a user asked for, except the consent to wipe a device, which is valid for one start alone: options,
-    and what is no option of all front ends.
+    and what is no option of all front ends. A stored session's request is frozen: see kit.session.plan.planning."""
 
-    ``params`` may contain lists of values, which are swept. ``arms`` empty means the default arms. Either ``scenario``
-    names one, or ``command`` or ``commands`` are run as one. A stored session's request is frozen: see
-    kit.session.plan.planning."""
-
-    scenario: str = ""
-    params: Pairs = ()
+    scenario: str = ""  # '' where ``command`` or ``commands`` are run as one
+    params: Pairs = ()  # a value may be a list, which is swept
     command: tuple[str, ...] = ()
-    arms: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()  # none: the default arms
     device: str = ""
     mkfs: Pairs = ()
     mount: Pairs = ()

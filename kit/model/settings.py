@@ -10,8 +10,7 @@ from typing import Any, TypedDict
 from kit.core.errors import UsageError
 from kit.core.table import UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
-from kit.model.option import Option
-from kit.model.options import OPTIONS, read_options
+from kit.model.options import OPTIONS, Option, read_options
 
 #: Settings that are options of commands and no fields of a request, with their types.
 _OTHERS: Mapping[str, Any] = {"store": str, "arms": tuple[str, ...], "rank": str}

@@ -24,12 +24,12 @@ def parse_buildkit(text: str) -> tuple[Reported | BuildTask, ...]:
     return parts(text, _begins, "BuildKit")
 
 
-def _begins(said: str) -> str | None:
-    if _CACHED.fullmatch(said):
+def _begins(line: str) -> str | None:
+    if _CACHED.fullmatch(line):
         return LOOKUP
-    if _EXPORT.match(said):
+    if _EXPORT.match(line):
         return EXPORT
-    step = _STEP.match(said)
+    step = _STEP.match(line)
     if not step:
         return None
     kind = instruction_kind(step["instruction"])

@@ -25,8 +25,7 @@ from kit.host.setting import SETTINGS, read_settings
 from kit.image import ImageCache
 from kit.model.arm import CONTAINED, PLAIN, Arm, parse_arm
 from kit.model.default import DEFAULT_ENGINE
-from kit.model.default_driver import IMAGE_STORE, Docker
-from kit.model.drivers import DRIVERS, UNION, default_placement, drivers
+from kit.model.drivers import DRIVERS, IMAGE_STORE, UNION, Docker, default_placement, drivers
 from kit.model.event import EventSink
 from kit.probe import probe_binary
 from kit.session.execute.session_loop import held_machine

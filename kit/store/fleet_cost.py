@@ -10,7 +10,7 @@ from kit.analysis.fleet.split_session import answer_split
 from kit.analysis.session.entry import Entry
 from kit.core.errors import UsageError
 from kit.model.fact import makers
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 from kit.model.session import DONE, Session
 from kit.store.session_query import LOOKED_AT, SessionFilter
 from kit.store.store import Store

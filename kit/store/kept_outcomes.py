@@ -12,7 +12,7 @@ from kit.analysis.runs.compare import Comparison, compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.entry import Entry, make_entries
 from kit.analysis.session.outcome import Outcome, outcomes
-from kit.analysis.session.stopping import looks
+from kit.analysis.session.timing import looks
 from kit.core.errors import RunError
 from kit.model.session import Session
 from kit.store.database import Database

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.runs.busy import BusyRounds, busy_rounds
+from kit.analysis.runs.disturbance import BusyRounds, busy_rounds
 from kit.analysis.session.analyse import analyse
 from kit.model.fact import BUSY_BEFORE, CPU, NO_OUTSIDE_CPU, ROUNDS_OF, stored
 from kit.model.sample import INTERLEAVED, RUN_ORDER, Phase, Sample

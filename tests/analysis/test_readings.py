@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kit.analysis.runs.readings import FIGURES, SPINS, read
-from kit.analysis.runs.run_table import Runs
+from kit.analysis.runs.run_table import FIGURES, SPINS, Runs, read_columns
 from kit.model.sample import Phase, Sample
 
 KEY = ("bare", "")
@@ -44,7 +43,7 @@ def test_what_is_read_does_not_hang_on_where_a_slice_ends() -> None:
 
 
 def test_failed_runs_warm_ups_and_what_no_machine_measures_are_left_out() -> None:
-    made = read(
+    made = read_columns(
         [run(1, build(1e300)), run(0, build(1.0), kind="warmup"), run(2, status="failed"), run(3, build(1e-300))]
     )
     assert [item.round for item in made.runs] == [1, 3]

@@ -10,9 +10,8 @@ from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.difference import Difference
 from kit.analysis.session.outlook import Outlook, decided_looks, find_outlook
-from kit.analysis.session.race import racing
-from kit.analysis.session.ranking import Ranking, rank
-from kit.analysis.session.stopping import looks
+from kit.analysis.session.ranking import Ranking, racing, rank
+from kit.analysis.session.timing import looks
 from kit.analysis.stats import variance_pooling
 from kit.analysis.stats.estimate import INCONCLUSIVE
 from kit.analysis.stats.estimators import mean_centre

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.engines.installed import installed_docker, version_of
-from kit.model.default_driver import Docker
+from kit.model.drivers import Docker
 
 
 def program(directory: Path, said: str, name: str = "dockerd") -> Path:

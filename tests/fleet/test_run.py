@@ -18,7 +18,7 @@ from kit.fleet.client.each import EachCourse
 from kit.fleet.client.merge import member_facts
 from kit.fleet.service import agent
 from kit.fleet.share import Assignment, Share
-from kit.model.default_driver import Docker
+from kit.model.drivers import Docker
 from kit.model.event import SampleTaken, SessionStarted
 from kit.model.fact import DEFAULT_REFERENCE, RUN_ORDER
 from kit.model.machine import Selection

@@ -59,9 +59,9 @@ from kit.model.event import (
 from kit.model.machine import Member, Progress, parse_where
 from kit.model.plan import PlanStep
 from kit.model.profile import CpuProfile
+from kit.model.scenario import parse_point, points
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import DONE, FAILED, NotRun
-from kit.model.sweep import parse_point, points
 from kit.parsers import parse_report
 from kit.parsers.task import BuildTask
 from kit.probe.client import Probe

@@ -20,9 +20,9 @@ from kit.extra.history.nightly.file import parse_nightly
 from kit.filesystem import BackingOptions, bundled, find_profile, read_profiles
 from kit.filesystem.profile import parse_profiles
 from kit.model.arm import parse_arm, parse_arms
+from kit.model.scenario import points
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request
-from kit.model.sweep import points
 from kit.parsers import parse_report
 from kit.session.execute.fetch import take_fetched
 from kit.session.plan.planning import find_scenario, plan_of

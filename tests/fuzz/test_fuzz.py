@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from kit.core.errors import KitError
 from kit.model.arm import parse_arm, parse_arms
-from kit.model.sweep import parse_point, points
+from kit.model.scenario import parse_point, points
 from tests import strategies as odd
 from tests.fuzz.inputs import BOMBS, INPUTS
 

@@ -11,7 +11,7 @@ from kit.extra.tracing.calls import CallTracer, find_call_tracer
 from kit.host.cgroup.cgroup import UNIFIED, Cgroup
 from kit.host.command import spawn, which
 from kit.host.namespace import enter_private_mounts
-from kit.model.call import FUSE
+from kit.model.sample import FUSE
 from kit.session.measure.tracer import Traced
 from tests.leftovers import group_of_test
 from tests.waiting import wait_until

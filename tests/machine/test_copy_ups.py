@@ -11,7 +11,7 @@ from kit.extra.tracing.copy_ups import copy_ups, find_layers, handles
 from kit.host.command import which
 from kit.host.mounts import mounts_below
 from kit.host.namespace import enter_private_mounts
-from kit.model.call import DIRECTORY, FILE, NO_DATA, UNMARKED, WITH_DATA
+from kit.model.sample import DIRECTORY, FILE, NO_DATA, UNMARKED, WITH_DATA
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]

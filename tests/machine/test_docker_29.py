@@ -12,7 +12,7 @@ from kit.engines.dockerd import Dockerd
 from kit.engines.supervisor import Program
 from kit.image.recipe import read_recipe
 from kit.model.arm import parse_arm
-from kit.model.default_driver import Docker, default_driver
+from kit.model.drivers import Docker, default_driver
 from kit.model.fact import DRIVER_STATUS, PROGRAM
 from kit.report.text.progress import Quiet
 from kit.session.execute.session_loop import held_machine

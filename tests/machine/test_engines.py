@@ -29,8 +29,7 @@ from kit.host.command import run, spawn, which
 from kit.host.machine import read_host
 from kit.image import ImageCache
 from kit.model.arm import Arm, parse_arm
-from kit.model.driver import Driver, version_number
-from kit.model.drivers import DRIVERS
+from kit.model.drivers import DRIVERS, Driver, version_number
 from kit.model.fact import DRIVER_STATUS
 from kit.report.text.progress import Quiet
 from kit.session.execute.session_loop import held_machine

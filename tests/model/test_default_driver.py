@@ -3,7 +3,7 @@
 import pytest
 
 from kit.model.arm import parse_arm
-from kit.model.default_driver import Docker, common_docker, common_drivers, default_driver, lacking
+from kit.model.drivers import Docker, common_docker, common_drivers, default_driver, lacking
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a new driver takes: one file with its record, and one entry in the registry. Everything else asks there."""
+"""What a new driver takes: its record, and one entry in the registry. Everything else asks there."""
 
 import json
 import os
@@ -14,15 +14,19 @@ import kit
 from kit.core.errors import UsageError
 from kit.core.paths import resource
 from kit.model.arm import driver_of, fix_of, parse_arm
-from kit.model.driver import OWN_KERNEL, QEMU, UML
-from kit.model.drivers import DRIVERS, UNION, find_driver, fuse_daemons, handing_on, kernel_modules
+from kit.model.drivers import (
+    DRIVERS,
+    OWN_KERNEL,
+    QEMU,
+    UML,
+    UNION,
+    find_driver,
+    fuse_daemons,
+    handing_on,
+    kernel_modules,
+)
 
-RECORD = '''"""A driver that there is none of."""
-
-import re
-
-from kit.model.driver import QEMU, Driver, KernelPart, Options
-
+RECORD = """# A driver that there is none of.
 SHINYFS = Driver(
     "shinyfs",
     "a Docker {versions} (docker@{root}/shinyfs), or {arm}",
@@ -37,7 +41,7 @@ SHINYFS = Driver(
     guests=(QEMU,),
     tried_in_roots=True,
 )
-'''
+"""
 #: Prints what each part of the kit makes of it.
 LOOK = """
 import json
@@ -47,7 +51,7 @@ from kit.extra.guest.kernel_check import drivers_lacking
 from kit.host.recovery.journal import Journal
 from kit.host.machine import read_host
 from kit.model.arm import fix_of, parse_arm
-from kit.model.default_driver import Docker
+from kit.model.drivers import Docker
 from kit.model.drivers import kernel_modules
 from kit.model.plan import default_arms
 from kit.model.sample import Phase, Sample
@@ -80,18 +84,16 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def with_shinyfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A copy of the kit with one file and one entry more."""
+    """A copy of the kit with one record and one entry more."""
     top = tmp_path_factory.mktemp("more")
     shutil.copytree(Path(kit.__file__).parent, top / "kit", ignore=shutil.ignore_patterns("*pytest*.pyc"))
     (top / "docs").symlink_to(resource("docs"))
-    drivers = top / "kit/model/drivers"
-    (drivers / "shinyfs.py").write_text(RECORD)
-    registry = drivers / "__init__.py"
+    registry = top / "kit/model/drivers.py"
     text = registry.read_text()
     entered = text.replace("DEVICEMAPPER, ZFS,", "DEVICEMAPPER, ZFS, SHINYFS,")
-    assert entered != text
-    where = "from kit.model.drivers.zfs import"
-    registry.write_text(entered.replace(where, f"from kit.model.drivers.shinyfs import SHINYFS\n{where}"))
+    where = '\nUNION = "union"\n'
+    assert entered != text and where in entered
+    registry.write_text(entered.replace(where, f"\n{RECORD}{where}"))
     yield top
 
 
@@ -104,7 +106,7 @@ def python(top: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_a_new_driver_is_one_file_and_one_entry(with_shinyfs: Path) -> None:
+def test_a_new_driver_is_one_record_and_one_entry(with_shinyfs: Path) -> None:
     seen = json.loads(python(with_shinyfs, "-c", LOOK))
     assert seen["arm"] == ["layer:shinyfs+gloss=on", "xfs"]
     assert seen["planned"][-1] == "layer:shinyfs"

@@ -6,7 +6,7 @@ import pytest
 
 from kit.core.errors import MachineError, UsageError
 from kit.model.arm import parse_arms
-from kit.model.default_driver import Docker
+from kit.model.drivers import Docker
 from kit.model.machine import Member, Selection, choose, parse_where
 
 SMALL = Member(

@@ -2,8 +2,7 @@ import pytest
 
 from kit.core.errors import UsageError
 from kit.model.arm import parse_arm, parse_arms
-from kit.model.default_driver import Docker
-from kit.model.drivers import graph_drivers
+from kit.model.drivers import Docker, graph_drivers
 from kit.model.options import SessionOptions
 from kit.model.plan import default_arms, make_plan, reference_of, with_baselines
 

@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session.scaling import growths
+from kit.analysis.session.analyse import growths
 from kit.core.errors import UsageError
 from kit.model.sample import Phase, Sample
-from kit.model.sweep import copies_at, parse_point, points, with_copies
+from kit.model.scenario import copies_at, parse_point, points, with_copies
 
 
 def test_lists_of_values_span_a_grid_and_only_they_are_in_the_label() -> None:

@@ -6,12 +6,11 @@ import pytest
 
 from kit.core.errors import UsageError
 from kit.extra.history.nightly.file import parse_nightly
-from kit.model.arm import parse_arm, parse_arms
-from kit.model.default_driver import Docker
+from kit.model.arm import in_variants, parse_arm, parse_arms, unvaried_name
+from kit.model.drivers import Docker
 from kit.model.options import SessionOptions, read_options
 from kit.model.plan import make_plan, reference_of
 from kit.model.session import Request, title_of
-from kit.model.variant import in_variants, unvaried_name
 
 TWO = (("a", "make -j2"), ("b", "make -j4"))
 REVISIONS = (("old", "v1"), ("new", "main"))

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kit.model.default_driver import Docker
+from kit.model.drivers import Docker
 from kit.model.machine import Member, MemberStatus, Progress, ShareStatus
 from kit.report.fleet.machines import render_members, view_members
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kit.report.format.machine import machine_name
+from kit.report.format.units import machine_name
 
 
 @pytest.mark.parametrize(

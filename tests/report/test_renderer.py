@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kit.extensions import EXTRAS
-from kit.report.page import filters
+from kit.report.page import html
 from kit.report.renderer import (
     BETWEEN,
     FLEET,
@@ -34,10 +34,10 @@ ADDED: list[Renderer] = [item for extra in EXTRAS for name in extra.renderers.va
 
 def test_each_filter_is_some_templates() -> None:
     """And each that a template names exists, or no page would be made."""
-    folder = Path(filters.__file__).parents[2]
+    folder = Path(html.__file__).parents[2]
     text = "".join(path.read_text() for path in folder.rglob("*.j2"))
     used = {*re.findall(r"\|\s*(\w+)", text), *re.findall(r'map\("(\w+)"', text)}
-    assert set(filters.FILTERS) <= used
+    assert set(html.FILTERS) <= used
 
 
 @pytest.mark.parametrize("item", [*RENDERERS, *ADDED], ids=lambda item: f"{item.of}-{item.name}")

@@ -7,7 +7,7 @@ import pytest
 
 from kit.core.errors import UsageError
 from kit.host.machine import read_host
-from kit.model.default_driver import Docker
+from kit.model.drivers import Docker
 from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.session import Request
 from kit.session.doctor import default_words

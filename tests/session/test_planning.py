@@ -12,8 +12,8 @@ from kit.fleet.share import Share
 from kit.host.machine import read_host
 from kit.model.arm import parse_arms
 from kit.model.plan import Plan
+from kit.model.scenario import join_values, split_values
 from kit.model.session import Request, Session
-from kit.model.sweep import join_values, split_values
 from kit.session.execute.materials import Materials
 from kit.session.plan.planning import find_scenario, prepare, prepare_begun
 from kit.session.start import new_session

@@ -16,7 +16,7 @@ from kit.analysis.stats import estimators
 from kit.analysis.stats.arm_variance import median_share
 from kit.analysis.stats.estimate import Interval
 from kit.model.fact import ASKED, GUEST, SEVERAL, TOGETHER
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 from kit.model.session import Session
 
 #: Reasons why a session of several machines counts for no machine.

@@ -16,7 +16,7 @@ from kit.analysis.stats.estimators import Floats
 from kit.core.errors import UsageError
 from kit.core.listing import listed
 from kit.model.fact import TOGETHER, machines_by_worker, makers
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 from kit.model.session import Session
 
 #: Workers that the name of their machine contains.

@@ -46,19 +46,19 @@ class FrozenWrites:
 
 @dataclass(frozen=True)
 class TypicalRun:
-    """The run whose real time is nearest the mean: seconds of its phase, and its tasks in the order of their starts."""
+    """The run whose real time is nearest the mean."""
 
     arm: str
     point: str
-    seconds: float
-    tasks: tuple[BuildTask, ...]
+    seconds: float  # of its phase
+    tasks: tuple[BuildTask, ...]  # in the order of their starts
 
 
 @dataclass(frozen=True)
 class ArmRuns:
-    """The runs of one arm at one point that count. ``runs``: those of all arms."""
+    """The runs of one arm at one point that count."""
 
-    runs: Runs = field(repr=False)
+    runs: Runs = field(repr=False)  # those of all arms
     arm: str
     point: str
 
@@ -82,7 +82,7 @@ class ArmRuns:
 
     def mean(self, phase: str, *metrics: str) -> float | None:
         """Return the mean of the sum of these metrics; None where no run has measured them all."""
-        values = _known(self._sum(phase, metrics))
+        values = _finite(self._sum(phase, metrics))
         return float(values.mean()) if values.size else None
 
     def sums(self, phase: str, sums: Mapping[str, Sequence[str]]) -> Iterator[dict[str, float]]:
@@ -93,7 +93,7 @@ class ArmRuns:
 
     def measured(self, phase: str, metric: str) -> int:
         """Return the number of runs that have measured it."""
-        return _known(self._values(phase, metric)).size
+        return _finite(self._values(phase, metric)).size
 
     def reports(self, phase: str, figure: str) -> bool:
         """Return whether the workload reports this figure of a phase."""
@@ -101,13 +101,13 @@ class ArmRuns:
 
     def describe(self, phase: str, metrics: Sequence[str] = ("real",)) -> Description | None:
         """Return the distribution of the sum of these metrics; None where no run has measured them."""
-        values = _known(self._sum(phase, metrics))
+        values = _finite(self._sum(phase, metrics))
         return describe(values.tolist()) if values.size else None
 
     @property
     def time_range(self) -> TimeRange | None:
         """Return the range of real time of the whole run; None without a timed run."""
-        seconds = _known(self._values(self.whole, "real"))
+        seconds = _finite(self._values(self.whole, "real"))
         seconds = seconds[seconds > 0]
         return TimeRange(float(seconds.mean()), float(seconds.min()), float(seconds.max())) if seconds.size else None
 
@@ -183,7 +183,7 @@ def runs_by_point(runs: Runs, arms: Sequence[str]) -> tuple[PointRuns, ...]:
     )
 
 
-def _known(values: Floats | int) -> Floats:
+def _finite(values: Floats | int) -> Floats:
     listed = np.asarray(values, float)
     finite: Floats = listed[np.isfinite(listed)]
     return finite

@@ -12,6 +12,7 @@ from kit.analysis.stats import estimators
 from kit.analysis.stats.estimate import exp
 from kit.analysis.stats.estimators import Floats
 
+#: Error rate of all trends that a session tests, together.
 LEVEL = 0.05
 #: The first round is an outlier if it lies N robust standard deviations from the others, ``_OTHERS`` or more (Iglewicz
 #: and Hoaglin 1993, the modified z score).

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from kit.analysis.runs.arm_runs import ArmRuns, PointRuns, runs_by_point
-from kit.analysis.runs.busy import BusyRounds, busy_rounds
-from kit.analysis.runs.compare import Comparison, compare, not_comparable
+from kit.analysis.runs.compare import Comparison, compare, is_control, not_comparable
+from kit.analysis.runs.disturbance import BusyRounds, busy_rounds
 from kit.analysis.runs.drift import Drift, drifts
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session.footprint import Footprint, footprints
 from kit.analysis.session.ladder import Ladder, climb, whole_ladder
-from kit.analysis.session.ranking import Ranking, rank
-from kit.analysis.session.scaling import Growth, growths
-from kit.analysis.session.stopping import looks
+from kit.analysis.session.ranking import Footprint, Ranking, footprints, rank
 from kit.analysis.session.tasks import TaskCost, compare_tasks
-from kit.analysis.stats.estimate import Interval
+from kit.analysis.session.timing import looks
+from kit.analysis.stats import estimators, variance_pooling
+from kit.analysis.stats.estimate import Interval, as_ratio
 from kit.extensions import EXTRAS
 from kit.model.fact import DEFAULT_REFERENCE
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.sample import Sample
+from kit.model.scenario import parse_point, positive_number
 from kit.model.session import Session
 
 #: The share of a build's real time above which outside CPU is reported.
@@ -49,13 +52,13 @@ class NoiseFloor:
 
 @dataclass(frozen=True)
 class FlaggedRun:
-    """A disturbed run, by the rule of disturbances; ``repeated`` if a rerun replaces it."""
+    """A disturbed run, by the rule of disturbances."""
 
     arm: str
     point: str
     round: int
     why: str
-    repeated: bool
+    repeated: bool  # whether a rerun replaces it
 
 
 @dataclass(frozen=True)
@@ -240,3 +243,62 @@ def _flagged(marked: Sequence[Sample]) -> tuple[FlaggedRun, ...]:
         for run in marked
         if run.flags
     )
+
+
+# Growth of a penalty with a swept parameter, for example with the number of parallel jobs.
+
+
+@dataclass(frozen=True)
+class Growth:
+    """By what factor the ratio of ``arm`` to ``baseline`` changes with each doubling of ``parameter``.
+
+    In each round the slope of the log ratio over the parameter's binary logarithm is found by least squares. The noise
+    is estimated from all arms together.
+    """
+
+    arm: str
+    baseline: str
+    phase: str
+    metric: str
+    parameter: str
+    #: Mean of the slopes, as a ratio, with its 95 % interval; 1: the penalty does not grow.
+    factor: Interval
+
+
+def growths(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[Growth, ...]:
+    """Return the growth for each arm and each swept parameter with positive numbers, over the whole run. Unpaired runs
+    have none: slopes are those of rounds."""
+    if runs.unpaired:
+        return ()
+    settings = {point: parse_point(point) for point in runs.points}
+    all_growths = []
+    for name in dict.fromkeys(name for values in settings.values() for name in values):
+        numbers = {point: positive_number(values.get(name, "")) for point, values in settings.items()}
+        positive = {point: number for point, number in numbers.items() if number is not None}
+        if len(positive) == len(settings) and len(set(positive.values())) > 1:
+            candidates = [_slopes(runs, pair, positive) for pair in baselines if not is_control(pair[0])]
+            slopes = [slope for slope in candidates if slope]
+            centres = variance_pooling.share([contrast for contrast, *_ in slopes], len(slopes))
+            all_growths += [
+                Growth(*pair, phase, "real", name, as_ratio(centre.interval()))
+                for (_, pair, phase), centre in zip(slopes, centres, strict=True)
+            ]
+    return tuple(all_growths)
+
+
+def _slopes(
+    runs: Runs, pair: tuple[str, str], numbers: Mapping[str, float]
+) -> tuple[variance_pooling.Contrast, tuple[str, str], str] | None:
+    """Return the slope of each round, and the phase's name."""
+    keys = [(arm, point) for point in numbers for arm in pair]
+    if not all(runs.has(key) for key in keys):
+        return None
+    phase = runs.phases(keys)[-1]
+    # The scenario's digest differs between points; the comparison has checked all digests within a point.
+    shared = runs.shared_rounds(keys)
+    values = np.array([runs.values(key, phase, "real")[np.searchsorted(runs.rounds(key), shared)] for key in keys])
+    if not shared.size or not (values > 0).all():
+        return None
+    logs = np.log(values[0::2] / values[1::2]).T
+    slopes = estimators.least_squares_slopes([math.log2(number) for number in numbers.values()], logs)
+    return variance_pooling.Contrast(pair, estimators.robust_centre(slopes), alike=True), pair, phase

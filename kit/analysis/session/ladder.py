@@ -101,7 +101,7 @@ def _between(top: Arm, arms: Sequence[Arm]) -> Iterator[tuple[Arm, str]]:
     """Return every possible rung above bare."""
     yield from _features(Arm("runtime", top.engine, top.driver, top.filesystem, top.options), arms)
     if top.placement == "layer":
-        bind = next((arm for arm in arms if arm == Arm("bind", *_rest(top))), Arm("volume", *_rest(top)))
+        bind = next((arm for arm in arms if arm == Arm("bind", *_where(top))), Arm("volume", *_where(top)))
         yield bind, READ
         yield top, WRITE
     elif top.placement in ("bind", "volume"):
@@ -133,7 +133,7 @@ def _join(names: Sequence[str]) -> str:
     return " and ".join(dict.fromkeys(name.partition(":")[0] for name in names))
 
 
-def _rest(arm: Arm) -> tuple[str, str, str, tuple[tuple[str, str], ...]]:
+def _where(arm: Arm) -> tuple[str, str, str, tuple[tuple[str, str], ...]]:
     return arm.engine, arm.driver, arm.filesystem, arm.options
 
 

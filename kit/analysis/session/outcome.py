@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kit.analysis.runs.compare import Comparison
-from kit.analysis.runs.readings import Digests
-from kit.analysis.runs.run_table import Runs
+from kit.analysis.runs.run_table import Digests, Runs
 
 
 @dataclass(frozen=True)

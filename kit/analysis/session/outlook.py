@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.analysis.session.difference import Difference
-from kit.analysis.session.race import racing
-from kit.analysis.session.ranking import Ranking, RankRow
+from kit.analysis.session.ranking import Ranking, RankRow, racing
 from kit.analysis.session.timing import count_rounds, round_seconds
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimate import INCONCLUSIVE
@@ -35,6 +34,7 @@ from kit.model.session import Session
 
 #: Simulated futures, and the values of all arms and rounds that limit them.
 _DRAWS, _LEAST_DRAWS, _MOST_VALUES = 1_000, 200, 500_000
+#: Fixed: the same session always has the same outlook.
 _SEED = 20_261_129
 #: An arm is hopeless if this share of futures does not decide it.
 SURE = 0.9
@@ -52,14 +52,14 @@ Looks = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Outlook:
-    """``hopeless``: arms and points that MOST_ROUNDS rounds do not decide, with a probability of 90 %. ``seconds``
-    until all others are decided: the low end of the 80 % range, the median, and the high end. Each may be infinite: not
-    within MOST_ROUNDS rounds, which end after ``most`` further seconds. None if no other arm is left, or if a round's
-    time is unknown."""
+    """What further rounds would probably decide, and how long they take."""
 
+    #: Arms and points that MOST_ROUNDS rounds do not decide, with a probability of 90 %.
     hopeless: tuple[tuple[str, str], ...] = ()
+    #: Until all others are decided: the low end of the 80 % range, the median, and the high end. Infinite: not within
+    #: MOST_ROUNDS rounds. None if no other arm is left, or if a round's time is unknown.
     seconds: tuple[float, float, float] | None = None
-    most: float = math.inf
+    most: float = math.inf  # further seconds, until MOST_ROUNDS rounds have ended
 
 
 def find_outlook(session: Session, rankings: Sequence[Ranking]) -> Outlook:

@@ -29,13 +29,12 @@ from kit.analysis.runs.paired import find_adjusting, pair_up
 from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.session.difference import Difference, PairSet
 from kit.analysis.stats import estimators
-from kit.analysis.stats.estimate import INCONCLUSIVE, LESS, MORE, REFERENCE, Verdict
+from kit.analysis.stats.estimate import INCONCLUSIVE, LESS, MORE, NOT_SIGNIFICANT, REFERENCE, Verdict
 from kit.core.errors import UsageError
-from kit.model.arm import PLAIN, known_arm
-from kit.model.default_driver import common_drivers
+from kit.model.arm import PLAIN, known_arm, of_first_variant
+from kit.model.drivers import common_drivers
 from kit.model.metric import described
 from kit.model.plan import DEFAULT_MARGIN
-from kit.model.variant import of_first_variant
 
 #: The ranking's default metric: time until the data is safe.
 DURABLE, REAL = "durable", "real"
@@ -139,7 +138,7 @@ def rank(
 ) -> tuple[Ranking, ...]:
     """Return one ranking for each point that contains two arms or more, over the whole run. ``metric``: ``whole`` where
     it was measured, else ``real``. ``margin``: differences below it are equivalent, 0.03 for 3 %. ``rounds``: as
-    kit.analysis.session.stopping.looks returns them. ``default_reference``: the reference if none is named, provided
+    kit.analysis.session.timing.looks returns them. ``default_reference``: the reference if none is named, provided
     that it ran. ``baselines``: of the session, the control's too. ``with_best``: compare each pick with the best, too,
     which takes half the time; the next run waits where a session looks at its answer. Raises UsageError for a metric or
     a reference that is missing."""
@@ -156,13 +155,13 @@ class _RankRequest:
     """What ``rank`` is asked for."""
 
     arms: Sequence[str]
-    metric: str
-    reference: str
+    metric: str  # '' to choose one
+    reference: str  # '' to choose one
     margin: float
     rounds: int
-    default_reference: str
+    default_reference: str  # the reference if none is named and it ran
     baselines: tuple[tuple[str, str], ...]
-    with_best: bool
+    with_best: bool  # compare each pick with the best, too
 
 
 def rank_by(
@@ -369,3 +368,55 @@ def find_letters(arms: Sequence[str], apart: set[tuple[str, str]]) -> dict[str, 
 
 def _letter(number: int) -> str:
     return ascii_lowercase[number] if number < len(ascii_lowercase) else f"({number + 1})"
+
+
+# Which arms a session of open end runs on with: those of comparisons that are open. The others lose nothing: a
+# comparison has the rounds with both its arms, and its interval stays as it was at its last look
+# (kit.analysis.stats.sequential).
+
+
+def racing(rankings: Sequence[Ranking], baselines: Sequence[tuple[str, str]]) -> frozenset[str]:
+    """Return the undecided arms and what they are compared with; what the reference costs over no container, which the
+    answer begins with; and controls, while they are too noisy for any verdict of equivalence. None where each arm is
+    decided. ``baselines``: the session's."""
+    arms: set[str] = set()
+    for ranking in rankings:
+        if not ranking.undecided:
+            continue
+        arms |= {ranking.reference, *(row.arm for row in ranking.undecided)}
+        for cost in ranking.costs:
+            is_open = cost.verdict_all == NOT_SIGNIFICANT and not cost.equivalent(ranking.margin)
+            if cost.arm == ranking.reference and is_open:
+                arms.add(cost.baseline)
+        if any(row.against and row.against.ratio.visible > 1 + ranking.margin for row in ranking.undecided):
+            arms |= {name for pair in baselines if is_control(pair[0]) for name in pair}
+    return frozenset(arms)
+
+
+# Arms that take much more than the reference: space in use, bytes written to the device, or memory.
+
+#: The ratio to the reference from which an arm's space, writes or memory are notable.
+NOTABLE = 1.5
+#: The metrics, in the order in which they are named.
+SPACE, WRITTEN, MEMORY = "space", "written", "peak_memory"
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """An arm whose ``metric`` is significantly above the reference's, NOTABLE times or more."""
+
+    metric: str
+    point: str
+    against: Difference
+
+
+def footprints(
+    runs: Runs, arms: Sequence[str], rankings: Sequence[Ranking], baselines: Sequence[tuple[str, str]] = ()
+) -> Iterator[Footprint]:
+    """Yield the arms that have a notable footprint, the largest ratio of each metric first."""
+    for ranking in rankings:
+        for metric in (SPACE, WRITTEN, MEMORY):
+            metric_ranking = rank_by(runs, arms, metric, ranking, baselines)
+            for row in reversed(metric_ranking.rows if metric_ranking else ()):
+                if row.against and row.against.ratio.significant and row.against.ratio.estimate >= NOTABLE:
+                    yield Footprint(metric, ranking.point, row.against)

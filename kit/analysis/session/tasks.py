@@ -18,7 +18,7 @@ from kit.analysis.runs.run_table import Key, Runs
 from kit.analysis.stats import estimators, variance_pooling
 from kit.analysis.stats.estimators import Floats, mean_centre
 from kit.model.sample import TOTAL
-from kit.model.sweep import Values, copies_at
+from kit.model.scenario import Values, copies_at
 from kit.parsers.task import BuildTask
 
 #: Groups of tasks; ``all`` of them, and the phase's CPU outside any task.

@@ -78,3 +78,14 @@ def arm_seconds(session: Session, arm: str) -> float:
     """Return the real time of all measured runs of an arm, failed ones included."""
     runs = (sample for sample in session.samples if sample.arm == arm and sample.kind == "measured")
     return sum(phase.real or 0.0 for sample in runs for phase in sample.phases)
+
+
+# How often a session has looked at its answer.
+
+
+def looks(session: Session) -> int:
+    """Return the number of rounds to widen intervals by: those that the session has measured, 0 where their number was
+    fixed beforehand or a precision ended it. Reruns make no round."""
+    if not session.request.until_decided:
+        return 0
+    return len({sample.round for sample in session.samples if sample.kind == "measured" and sample.rerun_of is None})

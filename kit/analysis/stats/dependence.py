@@ -16,6 +16,7 @@ from kit.analysis.stats.estimators import CONFIDENCE, Floats, student_quantile
 
 #: Assumed dependence of an unknown series, and its weight in nights: a short series shows little.
 USUAL, _WEIGHT = 0.3, 20
+#: The largest dependence: at 1 the variance of a mean would be without a bound.
 _MOST = 0.9
 #: Level of the t test that allows for dependence (benchmarks/proofs/nightly.py: its error rate and power).
 LEVEL = 0.0003

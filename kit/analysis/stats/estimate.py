@@ -59,10 +59,10 @@ VERDICTS: Mapping[Verdict, str] = {
 
 @dataclass(frozen=True)
 class Interval:
-    """A point estimate with its two-sided confidence interval; ``low`` and ``high`` are None where n < 2."""
+    """A point estimate with its two-sided confidence interval."""
 
     estimate: float
-    low: float | None
+    low: float | None  # with high: None where n < 2
     high: float | None
     n: int
 

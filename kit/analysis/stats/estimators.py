@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
 #: From this number of values on, the mean is trimmed: below, trimming costs more than an outlier does.
 ROBUST_FROM = 10
+#: The share that is left out at either end.
 TRIM = 0.1
 #: A covariate must be significant at this level and leave this many degrees of freedom before it is used.
 COVARIATE_LEVEL = 0.01
@@ -37,11 +38,11 @@ _EXACT = 25  # up to here the null distribution of Kendall's S is counted out
 
 @dataclass(frozen=True)
 class Centre:
-    """An estimate of the centre of some values with its standard error (None where n < 2) and degrees of freedom."""
+    """An estimate of the centre of some values."""
 
     estimate: float
-    error: float | None
-    degrees: int
+    error: float | None  # standard error; None where n < 2
+    degrees: int  # of freedom, of the error
     n: int
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
@@ -220,10 +221,10 @@ def residuals(values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Trend:
-    """A trend of values in their order: ``slope`` per step, ``p`` the probability of as clear a trend at random."""
+    """A trend of values in their order."""
 
-    slope: float
-    p: float
+    slope: float  # per step
+    p: float  # probability of as clear a trend at random
 
 
 def find_trend(values: ArrayLike) -> Trend | None:

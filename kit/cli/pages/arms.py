@@ -6,9 +6,18 @@ import textwrap
 
 from kit.filesystem import bundled
 from kit.model.arm import OCI_RUNTIMES
-from kit.model.default_driver import IMAGE_STORE, IMAGE_STORE_DEFAULT_SINCE, IMAGE_STORE_SINCE
-from kit.model.driver import Options
-from kit.model.drivers import BUILDERS, DRIVERS, UNION, arm_words, drivers, graph_drivers
+from kit.model.drivers import (
+    BUILDERS,
+    DRIVERS,
+    IMAGE_STORE,
+    IMAGE_STORE_DEFAULT_SINCE,
+    IMAGE_STORE_SINCE,
+    UNION,
+    Options,
+    arm_words,
+    drivers,
+    graph_drivers,
+)
 
 _WIDTH = 100
 

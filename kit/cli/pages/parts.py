@@ -12,8 +12,7 @@ import click
 
 from kit.cli.lazy import LazyGroup
 from kit.extensions import EXTRAS
-from kit.model.driver import Driver
-from kit.model.drivers import DRIVERS, UNION, default_placement
+from kit.model.drivers import DRIVERS, UNION, Driver, default_placement
 
 if TYPE_CHECKING:
     from kit.filesystem import Profile

@@ -11,8 +11,7 @@ from kit.extra.guest.qemu import Qemu
 from kit.extra.guest.recipe import kernel_recipes, read_kernel_recipe
 from kit.host.machine import Host
 from kit.image import ImageCache
-from kit.model.driver import OWN_KERNEL, QEMU, UML
-from kit.model.drivers import in_guest_kernel, registered
+from kit.model.drivers import OWN_KERNEL, QEMU, UML, in_guest_kernel, registered
 from kit.session.trial import Diagnosis
 
 #: Filesystems, besides drivers, that the kit's guest kernel has and a machine may lack.

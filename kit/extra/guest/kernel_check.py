@@ -10,7 +10,7 @@ from kit.core.paths import Paths
 from kit.host.assumptions import ASSUMPTIONS, CONTAINER, Unmet, unmet
 from kit.host.kernel_part import LOOP, require_part
 from kit.model.arm import Arm, driver_of
-from kit.model.driver import KernelPart
+from kit.model.drivers import KernelPart
 
 #: Assumptions that containers can do without, but that change how they run on a host.
 _USUAL = ("seccomp", "controllers")

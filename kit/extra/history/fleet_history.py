@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kit.analysis.session.entry import Entry
 from kit.model.fact import SEVERAL, WORKER
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 from kit.model.session import DONE
 from kit.store.schema.tables import machine_of
 from kit.store.session_query import SessionFilter

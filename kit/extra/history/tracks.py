@@ -12,7 +12,7 @@ from kit.extra.history.analysis.changepoint import ChangeHistory, confirming, tr
 from kit.extra.history.analysis.series import compared_alike
 from kit.extra.history.fleet_history import Figure, find_fleet_past
 from kit.model.fact import MACHINE, WORKER
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 from kit.model.session import DONE, Request, Session
 from kit.store import SessionFilter, Store
 from kit.store.schema.tables import machine_of

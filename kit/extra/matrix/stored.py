@@ -16,12 +16,12 @@ from kit.extra.matrix.analysis.matrix import Matrix, make_matrix
 from kit.extra.matrix.analysis.pooled import pooled_rows
 from kit.extra.matrix.analysis.row import MatrixRow, rows_of
 from kit.model.arm import spelled
-from kit.model.default_driver import common_drivers
+from kit.model.drivers import common_drivers
 from kit.model.fact import DEFAULT_REFERENCE, SEVERAL, WORKER
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 from kit.model.plan import DEFAULT_MARGIN
+from kit.model.scenario import COPIES
 from kit.model.session import DONE, Session
-from kit.model.sweep import COPIES
 from kit.store.schema.tables import machine_of
 from kit.store.session_query import SessionFilter
 from kit.store.store import Store

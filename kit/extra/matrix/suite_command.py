@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kit.extra.history.analysis.night import Task
     from kit.extra.history.nightly.job import Job
     from kit.extra.matrix.suite import SuitePart
+    from kit.model.scenario import Values
     from kit.model.session import Request, Session
-    from kit.model.sweep import Values
     from kit.store import Store
 
 #: Options that replace what a suite's file says of each task, and those of the start.

@@ -19,8 +19,7 @@ import pytest
 from kit.core.errors import KitError
 from kit.extra.pytest_plugin import xdist
 from kit.extra.pytest_plugin.runner import NOT_MEASURED, RUNNER, SessionRunner, refuse_unwritable
-from kit.model.option import Option
-from kit.model.options import OPTIONS, PYTEST_PREFIX, SHARED
+from kit.model.options import OPTIONS, PYTEST_PREFIX, SHARED, Option
 
 if TYPE_CHECKING:
     from kit.extra.pytest_plugin.compare import Result

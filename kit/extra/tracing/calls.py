@@ -14,8 +14,7 @@ from kit.extra.tracing.functions import function_probes, function_rows
 from kit.extra.tracing.names import call_name, call_number, error_name, opcode_name
 from kit.host.cgroup.cgroup import UNIFIED, Cgroup, hierarchies
 from kit.host.command import require, run
-from kit.model.call import CALL, FAULT, FUSE, LOST, NOT_RECORDED, PAGE_FAULT, Call
-from kit.model.sample import Phase
+from kit.model.sample import CALL, FAULT, FUSE, LOST, NOT_RECORDED, PAGE_FAULT, Call, Phase
 from kit.session.measure.tracer import Level, Traced, existing
 
 _NS = 1e9

@@ -15,8 +15,7 @@ from pathlib import Path
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.file_data import handle, own_data
 from kit.host.mounts import Mount, read_mounts
-from kit.model.call import COPY_UP, DIRECTORY, FILE, NO_DATA, UNMARKED, UNSEEN, WITH_DATA, Call
-from kit.model.sample import Phase
+from kit.model.sample import COPY_UP, DIRECTORY, FILE, NO_DATA, UNMARKED, UNSEEN, WITH_DATA, Call, Phase
 from kit.session.measure.tracer import Traced
 
 #: Prefixes of the attributes with which unions mark copied files, and files whose data are not copied yet: overlay as

@@ -9,7 +9,7 @@ from kit.core.errors import KitError
 from kit.extra.tracing.bpftrace import Maps, attached, program, with_tracefs
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import require
-from kit.model.call import FUNCTION, LOST, NOT_RECORDED, Call
+from kit.model.sample import FUNCTION, LOST, NOT_RECORDED, Call
 from kit.session.measure.tracer import Level, existing
 
 #: Entries of drivers, by the names of kernels since 5.10; /proc/kallsyms lists those of a kernel. Functions called for

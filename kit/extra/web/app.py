@@ -20,7 +20,7 @@ from kit.model.fact import KERNEL, WORKER, makers
 from kit.model.session import DONE, STATES, Session
 from kit.report import render
 from kit.report.format import units
-from kit.report.format.machine import machine_name
+from kit.report.format.units import machine_name
 from kit.report.page.html import content_policy
 from kit.report.page.page import TrackView, find_tracks, view
 from kit.report.page.store_page import PageContent, StorePage, same, store_choices, store_pages

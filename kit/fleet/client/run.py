@@ -20,12 +20,10 @@ from kit.fleet.client.observer import FleetObserver
 from kit.fleet.client.split import SplitCourse
 from kit.fleet.settings import allow_many_files
 from kit.host.machine import Host, read_host
-from kit.model.default_driver import Docker, common_docker
-from kit.model.drivers import SYSTEM
+from kit.model.drivers import SYSTEM, Docker, common_docker
 from kit.model.event import RunsPlanned, SessionStarted, StatusChanged
 from kit.model.fact import FLEET, WORKER, Fact, makers
-from kit.model.machine import Member, Selection, choose, shared_machines
-from kit.model.machine_class import class_of
+from kit.model.machine import Member, Selection, choose, class_of, shared_machines
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
 from kit.model.session import DONE, FAILED, RUNNING, Request, Session
 from kit.session.keep import broken_off_recorded, keep

@@ -21,8 +21,7 @@ from kit.host.machine import read_host
 from kit.host.remote_cache import peers_environment
 from kit.model.event import Event, Told
 from kit.model.fact import stored
-from kit.model.machine import Member
-from kit.model.machine_class import class_of
+from kit.model.machine import Member, class_of
 from kit.probe import probe_digest
 from kit.session.setup.facts import machine_facts
 from kit.session.wire.messages import Done, Failed, Last, decode_line, encode_message

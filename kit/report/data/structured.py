@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kit.model.sample import PHASE_FIELDS, Phase, Sample
 from kit.model.session import Session
-from kit.report.format.csv_rows import render_sheet
+from kit.report.format.table import render_sheet
 
 if TYPE_CHECKING:
     from kit.analysis.session.analyse import Analysis

@@ -15,10 +15,9 @@ from kit.analysis.stats.estimate import LESS, MORE, NOT_SIGNIFICANT
 from kit.core.listing import listed
 from kit.report.data.structured import estimate_columns
 from kit.report.format import units
-from kit.report.format.csv_rows import render_sheet
 from kit.report.format.interval import percent_interval, percent_range, size_interval
 from kit.report.format.sanitize import shown
-from kit.report.format.table import GITHUB, render_table
+from kit.report.format.table import GITHUB, render_sheet, render_table
 from kit.report.format.wrap import screen, wrap
 
 _CLASS = 40

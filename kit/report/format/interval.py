@@ -61,9 +61,9 @@ def amount_interval(amount: Interval, unit: str = "s") -> str:
     return f"{_signed(amount.estimate, places)}{after} [{_signed(amount.low, places)}, {_signed(amount.high, places)}]"
 
 
-def ratio_interval(item: Comparison) -> str:
+def ratio_interval(comparison: Comparison) -> str:
     """Return ``1.056 [1.031, 1.082]``; a difference where a zero leaves no ratio."""
-    return times_interval(item.estimate) if item.estimate else difference_interval(item)
+    return times_interval(comparison.estimate) if comparison.estimate else difference_interval(comparison)
 
 
 def times_interval(ratio: Interval) -> str:
@@ -74,12 +74,12 @@ def times_interval(ratio: Interval) -> str:
     return f"{_times(ratio.estimate, places)} [{_times(ratio.low, places)}, {_times(ratio.high, places)}]"
 
 
-def difference_interval(item: Comparison, together: bool = False) -> str:
+def difference_interval(comparison: Comparison, together: bool = False) -> str:
     """Return ``+0.21 s [+0.18, +0.24]``, more than the baseline; with the simultaneous interval if ``together``."""
-    ends = item.difference_low, item.difference_high
+    ends = comparison.difference_low, comparison.difference_high
     if together:
-        ends = item.difference_low_all, item.difference_high_all
-    return amount_interval(Interval(item.difference, *ends, item.n), item.unit)
+        ends = comparison.difference_low_all, comparison.difference_high_all
+    return amount_interval(Interval(comparison.difference, *ends, comparison.n), comparison.unit)
 
 
 def decimals(estimate: float, low: float, high: float) -> int:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from typing import Protocol
 
+from kit.core.listing import listed
+from kit.model.fact import MACHINE, SEVERAL, WORKER
 from kit.model.metric import SECONDS
 
 NOTHING = "–"
+#: Unix time where the dates of Python end. A number in an imported file may be any.
 _YEAR_10000 = 253402300800
 #: A ratio beyond any of measured times.
 _ANY = 100_000
@@ -92,3 +96,14 @@ def percent(value: float) -> str:
     if value < 100:
         return f"{(value - 1) * 100:+z.1f} %"
     return f"{value:.0f}-fold" if value < _ANY else f"> {_ANY:,}-fold"
+
+
+# The name of a session's machine in lists.
+
+#: Number of machines named for a session that several shared.
+_NAMED = 2
+
+
+def machine_name(facts: Mapping[str, str]) -> str:
+    """Return the fleet's name of the machine, else its id; ``b1, b2 and 6 more`` for several."""
+    return listed(WORKER.text(facts, MACHINE.text(facts)).split(SEVERAL), _NAMED, SEVERAL)

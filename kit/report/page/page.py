@@ -52,6 +52,7 @@ class SessionView:
     tasks: Sequence[TasksView]
     sections: Sequence[SectionView]  # of extras
     tracks: Sequence[TrackView]
+    #: Addresses of the data, by name; without any, data are part of the page.
     links: Sequence[tuple[str, str]] = ()
 
     @property

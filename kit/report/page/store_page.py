@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from kit.analysis.session.analyse import Analysis
 from kit.extensions import EXTRAS
 from kit.model.session import Session
-from kit.report.format.machine import machine_name
+from kit.report.format.units import machine_name
 
 
 @dataclass(frozen=True)

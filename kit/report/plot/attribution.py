@@ -7,9 +7,20 @@ from collections.abc import Sequence
 from kit.analysis.session.ladder import FLUSH, READ, RUNTIME, WRITE, Ladder, LadderStep
 from kit.report.format import units
 from kit.report.format.interval import share_interval
-from kit.report.plot.picture import CHARACTER, Picture, circle, label_width, line, rect, shortened, text
-from kit.report.plot.scale import Scale, linear_ticks
+from kit.report.plot.picture import (
+    CHARACTER,
+    Picture,
+    Scale,
+    circle,
+    label_width,
+    line,
+    linear_ticks,
+    rect,
+    shortened,
+    text,
+)
 
+#: CSS pixels.
 _ROW, _BAR, _TOP, _PLOT, _LEGEND = 40.0, 20.0, 34.0, 460.0, 26.0
 #: A step has one colour in every report; steps that do not differ significantly have one of the rest.
 _STEPS = (RUNTIME, READ, WRITE, FLUSH)

@@ -10,9 +10,21 @@ from kit.analysis.stats.estimate import LESS, MORE
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.format.verdict import sentence
-from kit.report.plot.picture import CHARACTER, Picture, circle, label_width, line, path, shortened, text
-from kit.report.plot.scale import Scale, ratio_ticks, spread
+from kit.report.plot.picture import (
+    CHARACTER,
+    Picture,
+    Scale,
+    circle,
+    label_width,
+    line,
+    path,
+    ratio_ticks,
+    shortened,
+    spread,
+    text,
+)
 
+#: CSS pixels.
 _ROW, _TOP, _PLOT = 30.0, 34.0, 420.0
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from kit.analysis.runs.arm_runs import ArmRuns, TimeRange
 from kit.report.format import units
-from kit.report.plot.picture import Picture, circle, label_width, line, shortened, text
-from kit.report.plot.scale import Scale, seconds_ticks
+from kit.report.plot.picture import Picture, Scale, circle, label_width, line, seconds_ticks, shortened, text
 
+#: CSS pixels.
 _ROW, _BAND, _TOP, _PLOT, _RIGHT = 44.0, 30.0, 34.0, 520.0, 110.0
 #: Most dots of one arm. Above, every k-th is drawn, and the title says so.
 MOST = 1000

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from kit.analysis.runs.arm_runs import ArmRuns, TypicalRun
 from kit.parsers.task import BuildTask
 from kit.report.format import units
-from kit.report.plot.picture import CHARACTER, Picture, label_width, line, rect, shortened, text
-from kit.report.plot.scale import Scale, linear_ticks
+from kit.report.plot.picture import CHARACTER, Picture, Scale, label_width, line, linear_ticks, rect, shortened, text
 
+#: CSS pixels.
 _LANE, _BAR, _GAP, _TOP, _PLOT, _RIGHT, _LEGEND = 15.0, 13.0, 16.0, 34.0, 700.0, 80.0, 26.0
 #: The largest kinds have a style each, and all others the last.
 _LOOKS = 6

@@ -11,7 +11,7 @@ from kit.analysis.session.ranking import DURABLE, REAL, Ranking, RankRow
 from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_SIGNIFICANT, SLOWER
 from kit.core.listing import in_words
 from kit.model.arm import known_arm
-from kit.model.default_driver import GRAPH_DRIVER, IMAGE_STORE
+from kit.model.drivers import GRAPH_DRIVER, IMAGE_STORE
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 

@@ -21,8 +21,8 @@ from kit.model.command_line import until_decided_command
 from kit.model.fact import NO_TRACING, TOGETHER, WORKER
 from kit.model.plan import MOST_ROUNDS
 from kit.model.sample import TRACED
+from kit.model.scenario import COPIES, copies_at, parse_point
 from kit.model.session import INTERRUPTED, Session
-from kit.model.sweep import COPIES, copies_at, parse_point
 from kit.report.format import units
 from kit.report.format.interval import percent_interval, share_interval
 from kit.report.format.wrap import NARROW, screen, wrap, wrap_command
@@ -124,7 +124,7 @@ def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
         yield from what_decides(session, ())
         return
     entries = [
-        _named(row.against if row.pick else row.against.turned, ranking.point)
+        _pair_words(row.against if row.pick else row.against.turned, ranking.point)
         for ranking, rows in undecided
         for row in rows
         if row.against and row.against.ratio.together.low is not None
@@ -144,7 +144,7 @@ def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
         yield f"{runs} disturbed: {which}{first.arm}{units.at(first.point)}, round {first.round}: {first.why}."
 
 
-def _named(pair: Difference, point: str) -> str:
+def _pair_words(pair: Difference, point: str) -> str:
     return f"{pair.arm} vs {pair.other}{units.at(point)} {difference(pair)}"
 
 

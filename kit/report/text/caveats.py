@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from kit.analysis.fleet.split_session import machines_of
-from kit.analysis.runs.busy import BusyRounds
+from kit.analysis.runs.disturbance import BusyRounds
 from kit.analysis.session.analyse import Analysis, whole_real
-from kit.analysis.session.footprint import MEMORY, SPACE, WRITTEN
+from kit.analysis.session.ranking import MEMORY, SPACE, WRITTEN
 from kit.core.listing import in_words, listed
 from kit.model.arm import driver_of, known_arm
 from kit.model.default import OFF

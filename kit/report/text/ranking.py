@@ -127,12 +127,12 @@ def sentences(ranking: Ranking) -> Iterator[str]:
     """Return one for each pick that is not the reference, and for each filesystem what it costs by itself."""
     for row in ranking.picks:
         if row.against is not None:
-            yield f"{row.arm}: {_said(row.against, ranking)}"
+            yield f"{row.arm}: {_against_reference(row.against, ranking)}"
     for pair in ranking.filesystems:
         yield f"{pair.arm} vs {pair.other}: {difference(pair)}: the cost of that filesystem alone"
 
 
-def _said(pair: Difference, ranking: Ranking) -> str:
+def _against_reference(pair: Difference, ranking: Ranking) -> str:
     if pair.ratio.together.low is None:
         once = "one run" if ranking.unpaired else "one round"
         return f"{units.percent(pair.ratio.estimate)} vs {pair.other} in {once}, without an interval"

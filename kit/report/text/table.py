@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kit.analysis.runs.arm_runs import ArmRuns, PointRuns
@@ -11,6 +11,7 @@ from kit.analysis.session.analyse import Analysis
 from kit.model.metric import METRICS, Metric
 from kit.model.sample import TOTAL
 from kit.model.session import Session
+from kit.parsers.figure import MORE, Reported
 from kit.report.format import units
 from kit.report.format.interval import difference_interval, ratio_interval
 from kit.report.format.table import GITHUB, render_table
@@ -20,10 +21,43 @@ from kit.report.text import summary
 from kit.report.text.advice import advice
 from kit.report.text.causes import causes
 from kit.report.text.caveats import copied, notes
-from kit.report.text.figures import figures
 from kit.report.text.ladder import ladders
 from kit.report.text.ranking import caption, group_notes, table
 from kit.report.text.tasks import task_tables
+
+# Figures that the workload reports: a table for each phase, each figure with its ratio to the baseline.
+
+TOO_FAST = "too fast to measure"
+
+
+def figures(point: PointRuns, index: Mapping[tuple[str, str, str, str], Comparison], phase: str, tablefmt: str) -> str:
+    """Return the table; empty if the workload reports nothing in this phase."""
+    rows = []
+    for name, figure in point.reported(phase).items():
+        label = _label(figure)
+        for runs in point.arms:
+            comparison = index.get((runs.arm, runs.point, phase, name))
+            ratio = ratio_interval(comparison) if comparison else ""
+            rows.append([label, runs.arm, _mean(runs, phase, name), ratio])
+            label = ""
+    if not rows:
+        return ""
+    at = units.at(point.point)
+    table = render_table(rows, ["figure", "arm", "mean", "/ baseline"], tablefmt)
+    return f"reported by phase {phase}{at}\n{table}"
+
+
+def _label(figure: Reported) -> str:
+    unit = f", {figure.unit}" if figure.unit else ""
+    return f"{figure.name}{unit}{' (more is better)' if figure.better == MORE else ''}"
+
+
+def _mean(runs: ArmRuns, phase: str, name: str) -> str:
+    if not runs.reports(phase, name):
+        return units.NOTHING
+    mean = runs.mean(phase, name)
+    return TOO_FAST if mean is None else units.number(mean)
+
 
 Index = dict[tuple[str, str, str, str], Comparison]  # by arm, point, phase, metric
 

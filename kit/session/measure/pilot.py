@@ -17,10 +17,9 @@ from kit.engines import Sandbox
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.freezer import Freezer, waits
 from kit.host.cgroup.idle_load import NOT_WATCHED
-from kit.model.arm import Arm
+from kit.model.arm import Arm, variant_of
 from kit.model.plan import PlanStep
 from kit.model.sample import Sample
-from kit.model.variant import variant_of
 from kit.session.measure.context import RunContext
 from kit.session.measure.run import Run
 

@@ -16,8 +16,7 @@ from kit.filesystem.device import check_devices
 from kit.host.machine import Host, read_host
 from kit.image.image import check_rootfs
 from kit.image.image_file import check_image_name
-from kit.model.default_driver import Docker
-from kit.model.drivers import SYSTEM
+from kit.model.drivers import SYSTEM, Docker
 from kit.model.plan import Plan
 from kit.model.sample import TOTAL
 from kit.model.session import Request

@@ -22,16 +22,13 @@ from kit.host.git import opened
 from kit.host.machine import Host
 from kit.image import recipes
 from kit.image.image_file import find_image_file
-from kit.model.arm import Arm, arms_of, driver_of, parse_arm
+from kit.model.arm import Arm, arms_of, driver_of, in_variants, parse_arm
 from kit.model.default import DEFAULT_ENGINE
-from kit.model.default_driver import Docker, lacking
-from kit.model.drivers import SESSION_ENGINES, SYSTEM, is_session_engine
+from kit.model.drivers import SESSION_ENGINES, SYSTEM, Docker, is_session_engine, lacking
 from kit.model.plan import Plan, default_arms, make_plan, reference_of
-from kit.model.scenario import Scenario, command_scenario
+from kit.model.scenario import COPIES, Scenario, Values, command_scenario, join_values, points
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request, Session
-from kit.model.sweep import COPIES, Values, join_values, points
-from kit.model.variant import in_variants
 from kit.session.inputs.sources import located
 from kit.session.place import find_places
 from kit.session.plan.interleave_policy import why_not

@@ -9,8 +9,7 @@ from kit.analysis.runs.compare import Comparison, compare
 from kit.analysis.runs.disturbance import find_bursts, own_nature
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ladder import rungs
-from kit.analysis.session.race import racing
-from kit.analysis.session.ranking import Ranking, rank
+from kit.analysis.session.ranking import Ranking, racing, rank
 from kit.core.quantity import shown_duration
 from kit.model.plan import MOST_ROUNDS, SHARED_ROUNDS, Plan, PlanStep
 from kit.model.sample import TRACED, Sample

@@ -10,7 +10,7 @@ import pytest
 
 from kit.extra.history import fleet_history
 from kit.extra.history.fleet_history import Figure, find_fleet_past
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 from kit.store import Store, open_store
 from tests.nights import on
 from tests.stores import new_store

@@ -11,8 +11,7 @@ import pytest
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.analyse import analyse
-from kit.analysis.session.footprint import SPACE, WRITTEN
-from kit.analysis.session.ranking import DURABLE
+from kit.analysis.session.ranking import DURABLE, SPACE, WRITTEN
 from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, REFERENCE, SLOWER, Interval
 from kit.analysis.stats.estimators import Centre, log_centre, student_quantile
 from kit.core.errors import UsageError

@@ -12,7 +12,7 @@ from kit.core.errors import UsageError
 from kit.extra.matrix.renderers import MATRIX
 from kit.extra.matrix.stored import MatrixQuestion, find_matrix
 from kit.model.fact import DEFAULT_REFERENCE
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 from kit.model.session import RUNNING, Request
 from kit.report.renderer import find
 from kit.store import Store

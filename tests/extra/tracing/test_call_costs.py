@@ -7,10 +7,30 @@ import pytest
 
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.stats.estimate import Interval
-from kit.extra.tracing.analysis.call_groups import group_of, held
-from kit.extra.tracing.analysis.calls import CallCosts, CopyUps, compare_calls, overheads, plus, traced_runs
-from kit.model.call import COPY_UP, FAULT, FILE, FUNCTION, FUSE, LOST, NO_DATA, UNMARKED, WITH_DATA, Call
-from kit.model.sample import Phase, Sample
+from kit.extra.tracing.analysis.calls import (
+    CallCosts,
+    CopyUps,
+    compare_calls,
+    group_of,
+    held,
+    overheads,
+    plus,
+    traced_runs,
+)
+from kit.model.sample import (
+    COPY_UP,
+    FAULT,
+    FILE,
+    FUNCTION,
+    FUSE,
+    LOST,
+    NO_DATA,
+    UNMARKED,
+    WITH_DATA,
+    Call,
+    Phase,
+    Sample,
+)
 from kit.parsers.figure import Reported
 
 PAIRS = (("slow", "bare"), ("same", "bare"))

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.extra.tracing.analysis.call_groups import group_of
+from kit.extra.tracing.analysis.calls import group_of
 from kit.extra.tracing.bpftrace import Maps, program, read_maps
 from kit.extra.tracing.calls import rows
 from kit.extra.tracing.names import call_name, call_number, opcode_name
-from kit.model.call import CALL, FAULT, FUSE, LOST, Call
+from kit.model.sample import CALL, FAULT, FUSE, LOST, Call
 
 SAID = (
     """\

@@ -8,9 +8,8 @@ from kit.analysis.session.analyse import Analysis, analyse
 from kit.analysis.stats.estimate import Interval
 from kit.extra.tracing.analysis.calls import CallCosts, CallPart, CopyUps
 from kit.extra.tracing.report.calls import copied, largest_group, render_calls
-from kit.model.call import Call
 from kit.model.fact import NO_TRACING
-from kit.model.sample import Phase
+from kit.model.sample import Call, Phase
 from kit.report.format.sanitize import shown
 from kit.report.format.wrap import NARROW
 from tests.stored import SAMPLE, SESSION

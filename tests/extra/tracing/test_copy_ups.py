@@ -20,7 +20,7 @@ from kit.extra.tracing.copy_ups import (
 )
 from kit.host.file_data import own_data
 from kit.host.mounts import parse_mounts
-from kit.model.call import DIRECTORY, FILE
+from kit.model.sample import DIRECTORY, FILE
 
 
 def test_layers_of_mount_options() -> None:

@@ -9,7 +9,7 @@ from kit.extra.tracing.bpftrace import program, read_maps, with_tracefs
 from kit.extra.tracing.functions import FUNCTIONS, function_probes, function_rows, known
 from kit.host.command import which
 from kit.host.namespace import enter_private_mounts
-from kit.model.call import FUNCTION, LOST, Call
+from kit.model.sample import FUNCTION, LOST, Call
 
 SYMBOLS = """\
 ffffffff81861b80 t ovl_copy_up_one\t[overlay]

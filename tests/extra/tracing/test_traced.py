@@ -10,10 +10,9 @@ import pytest
 from kit.core.errors import RunError
 from kit.extra.tracing import traced
 from kit.model.arm import parse_arms
-from kit.model.call import Call
 from kit.model.options import SessionOptions
 from kit.model.plan import TRACED_ROUNDS, make_plan
-from kit.model.sample import Phase, Sample
+from kit.model.sample import Call, Phase, Sample
 from kit.session.measure.tracer import Level, Traced
 from tests.fake_engine import FakeEngine, execute, scenario
 

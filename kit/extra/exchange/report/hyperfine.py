@@ -14,8 +14,8 @@ from kit.analysis.runs.arm_runs import ArmRuns
 from kit.analysis.stats.description import Description
 from kit.extra.exchange.report.penalty import Newest, Penalty, newest
 from kit.model.fact import built_commit
+from kit.model.scenario import parse_point
 from kit.model.session import Session
-from kit.model.sweep import parse_point
 
 #: Metrics of schema 2, in its order: what each is the sum of, its unit.
 _METRICS = {

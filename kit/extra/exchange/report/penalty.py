@@ -11,8 +11,8 @@ from kit.analysis.session.outcome import Outcome
 from kit.extra.exchange.analysis.tracked import tracked_outcomes
 from kit.model.session import Session
 from kit.report.format import units
-from kit.report.format.machine import machine_name
 from kit.report.format.sanitize import shown
+from kit.report.format.units import machine_name
 
 
 @dataclass(frozen=True)

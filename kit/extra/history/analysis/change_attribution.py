@@ -18,7 +18,7 @@ from kit.analysis.stats import estimators
 from kit.extra.history.analysis.changepoint import CONFIRM, Change, ChangeHistory, find_changes
 from kit.extra.history.analysis.series import split
 from kit.model.fact import ASKED, CLASS, GUEST, SEVERAL
-from kit.model.machine_class import class_of
+from kit.model.machine import class_of
 
 #: Whose a change is. If some machines changed, neither most nor one alone, shared conditions may explain the change.
 MACHINES, COMMON, SOME, UNTOLD = "the machine's", "common", "some machines'", "unknown"

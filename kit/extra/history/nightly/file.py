@@ -17,13 +17,11 @@ from kit.extra.history.analysis.changepoint import CONFIRM
 from kit.extra.history.analysis.night import Task
 from kit.extra.history.analysis.regression import LIMIT, RULES
 from kit.extra.history.nightly.job import DEFAULT_OUTPUT, Job
-from kit.model.arm import arm_names, arms_of
+from kit.model.arm import arm_names, arms_of, in_variants
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.drivers import SESSION_ENGINES, is_session_engine
-from kit.model.option import Option
-from kit.model.options import OPTIONS, read_options
+from kit.model.options import OPTIONS, Option, read_options
 from kit.model.session import Request
-from kit.model.variant import in_variants
 
 T = TypeVar("T")
 

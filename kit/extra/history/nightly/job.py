@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kit.extra.history.analysis.changepoint import CONFIRM
 from kit.extra.history.analysis.night import Task
 from kit.extra.history.analysis.regression import Rule
-from kit.model.sweep import points
+from kit.model.scenario import points
 
 DEFAULT_OUTPUT = "kit-nightly"
 

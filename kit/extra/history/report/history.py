@@ -12,10 +12,9 @@ from kit.extra.history.analysis.changepoint import Change, ChangeHistory
 from kit.extra.history.analysis.series import Series
 from kit.model.fact import CI_COMMIT, COMMIT, LABEL, built_commit
 from kit.report.format import units
-from kit.report.format.csv_rows import render_sheet
 from kit.report.format.interval import interval_of, percent_interval
 from kit.report.format.sanitize import shown
-from kit.report.format.table import GITHUB, render_table
+from kit.report.format.table import GITHUB, render_sheet, render_table
 from kit.report.format.verdict import Plot
 from kit.report.format.wrap import wrap
 

@@ -6,9 +6,9 @@ from kit.analysis.session.entry import Entry
 from kit.extra.history.analysis.changepoint import ChangeHistory
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
-from kit.report.plot.picture import Picture, circle, line, text
-from kit.report.plot.scale import Scale, linear_ticks
+from kit.report.plot.picture import Picture, Scale, circle, line, linear_ticks, text
 
+#: CSS pixels.
 _LEFT, _WIDTH, _TOP, _HEIGHT, _RIGHT = 70.0, 720.0, 24.0, 180.0, 40.0
 
 

@@ -9,16 +9,15 @@ from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.entry import Entry, make_entry
-from kit.analysis.session.footprint import SPACE, WRITTEN
 from kit.analysis.session.outcome import Outcome, outcomes
-from kit.analysis.session.ranking import DURABLE, REAL, split_picks
-from kit.analysis.session.stopping import looks
+from kit.analysis.session.ranking import DURABLE, REAL, SPACE, WRITTEN, split_picks
+from kit.analysis.session.timing import looks
 from kit.analysis.stats.estimate import NOT_RUN, REFERENCE, TOO_FEW
 from kit.analysis.stats.estimators import Centre, log_centre, mean_centre
 from kit.extra.matrix.analysis.cell import MatrixCell
 from kit.extra.matrix.analysis.row import MatrixRow, plain_pairs, set_beside
+from kit.model.scenario import Values, with_copies
 from kit.model.session import NotRun, Session
-from kit.model.sweep import Values, with_copies
 
 #: What arms are compared with.
 _REFERENCE, _BARE = "reference", "bare"

@@ -10,16 +10,15 @@ import numpy as np
 
 from kit.analysis.runs.compare import Comparison, compare
 from kit.analysis.runs.run_table import Runs
-from kit.analysis.session.footprint import SPACE, WRITTEN
-from kit.analysis.session.ranking import Ranking, RankRow, rank, split_picks
-from kit.analysis.session.stopping import looks
+from kit.analysis.session.ranking import SPACE, WRITTEN, Ranking, RankRow, rank, split_picks
+from kit.analysis.session.timing import looks
 from kit.analysis.stats.estimate import NOT_RUN, ONE_ROUND, REFERENCE
 from kit.analysis.stats.estimators import Centre, log_centre, mean_centre
 from kit.core.errors import UsageError
 from kit.extra.matrix.analysis.cell import MatrixCell, more_than
 from kit.model.arm import PLAIN
+from kit.model.scenario import COPIES, Values, parse_point, with_copies
 from kit.model.session import Session
-from kit.model.sweep import COPIES, Values, parse_point, with_copies
 
 #: Placements without a container, which are the baseline of what a container costs.
 _Beside = Mapping[tuple[str, str, str], Comparison]

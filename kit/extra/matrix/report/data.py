@@ -13,8 +13,8 @@ from kit.extra.matrix.analysis.cell import MatrixCell, ratio_of
 from kit.extra.matrix.analysis.matrix import Matrix
 from kit.extra.matrix.analysis.mean import ArmMean
 from kit.extra.matrix.analysis.row import MatrixRow
-from kit.report.format.csv_rows import render_sheet
 from kit.report.format.sanitize import shown
+from kit.report.format.table import render_sheet
 
 
 def render_matrix_json(matrix: Matrix) -> str:

@@ -23,11 +23,11 @@ Runs = Mapping[str, Sequence[ProfiledRun]]
 
 @dataclass(frozen=True)
 class FunctionCost:
-    """A function's own CPU, and its own with that of all that it calls; None where it is among OTHERS."""
+    """CPU of a function; None where it is among OTHERS."""
 
     name: str
-    own: StackCost | None
-    inclusive: StackCost | None
+    own: StackCost | None  # at the top of the stack
+    inclusive: StackCost | None  # with that of all that it calls
 
 
 @dataclass(frozen=True)

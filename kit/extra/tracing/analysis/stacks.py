@@ -36,11 +36,11 @@ Sums = Mapping[Stack, float]  # seconds by name
 
 @dataclass(frozen=True)
 class ProfiledRun:
-    """One traced run. ``quantum``: seconds that one sample of it represents."""
+    """One traced run."""
 
     round: int
-    stacks: Mapping[Stack, float]
-    quantum: float
+    stacks: Mapping[Stack, float]  # seconds of each
+    quantum: float  # seconds that one sample of it represents
 
     @cached_property
     def inside(self) -> Mapping[Stack, float]:

@@ -64,7 +64,7 @@ def whole_runs(analysis: Analysis) -> list[CallCosts]:
 def call_sentences(costs: CallCosts) -> Iterator[str]:
     """Return the answer, ``layer:overlay2 over bare: +0.62 s […] of process time, significant in open 65 %, …``, then a
     line for each group named there, and for copy-ups."""
-    groups = _said(costs)
+    groups = _significant_groups(costs)
     over = f"{costs.arm}{units.at(costs.point)} over {costs.baseline}"
     yield f"{over}: {_seconds(costs.whole)} of process time{_in(costs, groups)}"
     for part in groups:
@@ -72,7 +72,7 @@ def call_sentences(costs: CallCosts) -> Iterator[str]:
     yield from (f"  {line}." for line in copied(costs.copied, "copied up from lower layers"))
 
 
-def _said(costs: CallCosts) -> list[CallPart]:
+def _significant_groups(costs: CallCosts) -> list[CallPart]:
     """Return the groups that differ significantly and make a part of the difference that is worth a sentence."""
     sizes = [
         abs(interval.estimate) for interval in (costs.user, costs.rest, *(part.difference for part in costs.groups))
@@ -99,7 +99,7 @@ def _share(part: CallPart) -> str:
 
 def largest_group(costs: CallCosts) -> str:
     """Return a sentence on the group of calls whose cost grew most; '' if none differs significantly by enough."""
-    groups = _said(costs)
+    groups = _significant_groups(costs)
     if not groups:
         return ""
     return (
@@ -162,20 +162,20 @@ class CallTable:
 def call_tables(costs: CallCosts) -> list[CallTable]:
     """Return tables by group, with parts that add up to the whole; by call; of FUSE requests and kernel functions, if
     any."""
-    rows = [_row(part, part.group) for part in _shown(costs.groups)]
-    hidden = [part.difference.estimate for part in costs.groups if part not in _shown(costs.groups)]
+    rows = [_row(part, part.group) for part in _worth_a_row(costs.groups)]
+    hidden = [part.difference.estimate for part in costs.groups if part not in _worth_a_row(costs.groups)]
     if hidden:
         rows.append([f"{len(hidden)} smaller groups", "", "", "", "", f"{sum(hidden):+z.3f} s", ""])
     for name, interval in ((_USER, costs.user), (_REST, costs.rest), (_ALL, costs.whole)):
         rows.append([name, "", "", "", "", _seconds(interval), _percent(costs.share(interval))])
     tables = [CallTable("", ("", *_HEADERS), rows)]
-    tables.append(CallTable("", ("by call", *_HEADERS), [_row(part, part.name) for part in _shown(costs.calls)]))
+    tables.append(CallTable("", ("by call", *_HEADERS), [_row(part, part.name) for part in _worth_a_row(costs.calls)]))
     for what, parts in (
         ("requests to a FUSE daemon; the calls above waited for them, but not for pages written back", costs.fuse),
         ("functions of the kernel, with what they call; part of the calls above", costs.functions),
     ):
         if counted := [part for part in parts if part.count or part.base_count]:
-            rows = [_row(part, part.name)[:-1] for part in _shown(counted)]
+            rows = [_row(part, part.name)[:-1] for part in _worth_a_row(counted)]
             tables.append(CallTable(what, ("", *_HEADERS[:-1]), rows))
     return tables
 
@@ -248,7 +248,7 @@ def _many(count: float, singular: str, plural: str) -> str:
     return f"{exact} {singular if count == 1 else plural}"
 
 
-def _shown(parts: Sequence[CallPart]) -> list[CallPart]:
+def _worth_a_row(parts: Sequence[CallPart]) -> list[CallPart]:
     least = _LEAST * max((abs(part.difference.estimate) for part in parts), default=0.0)
     return [part for part in parts if abs(part.difference.estimate) >= least][:_CALLS]
 

@@ -10,6 +10,7 @@ from kit.report.format import units
 from kit.report.format.interval import amount_interval
 from kit.report.plot.picture import CHARACTER, Picture, frame, rect, shortened, text
 
+#: CSS pixels.
 WIDTH, _ROW, _TOP, _LEGEND = 1040.0, 18.0, 34.0, 30.0
 _PAD = 4.0  # beside a name
 #: From this difference on, as a share of the larger value, the next darker colour is used.
