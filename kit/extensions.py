@@ -19,7 +19,7 @@ class ExtraCommand(NamedTuple):
 
     name: str
     heading: str  # of kit --help
-    after: str  # the command that is listed before it, '' for the heading's end
+    after: str | None  # the command that is listed before it, '' for the heading's end, None for its beginning
     maker: str
     summary: str
     measures: bool = False  # so that there may be something to keep after Ctrl-C
@@ -59,6 +59,14 @@ class Extra(NamedTuple):
     turning: str = ""
     #: By name in the docs: called, returns Markdown.
     page_parts: Mapping[str, str] = {}
+    #: The kit.session.machines.Machines on which sessions run, beside this one.
+    machines: str = ""
+    #: Notes of a session: called with Session, yields sentences.
+    notes: str = ""
+    #: What kit compare prints after the answer: called with Session, returns the text, '' for none.
+    after_answer: str = ""
+    #: Of a session's page: called with Session, returns a kit.report.page.page.SessionSection or None.
+    section: str = ""
 
     def full_name(self, name: str) -> str:
         return f"kit.extra.{self.name}.{name}"
@@ -117,6 +125,20 @@ EXTRAS = (
         page_parts={"nightly-keys": "page_parts:nightly_keys"},
     ),
     Extra(
+        "fleet",
+        commands=(
+            ExtraCommand("fleet", "Many machines", None, "command:fleet",
+                         "Measure on many machines: scheduler, workers, status."),
+        ),
+        renderers={"fleet": "renderers:RENDERERS"},
+        pages="page:PAGES",
+        documents={"fleet-show": "documents:SHOW", "fleet-status": "documents:STATUS"},
+        machines="compare:MACHINES",
+        notes="report.session:fleet_notes",
+        after_answer="report.session:answer_of_machines",
+        section="report.section:machines_section",
+    ),
+    Extra(
         "matrix",
         commands=(
             ExtraCommand("matrix", "Look at results", "history", "command:matrix",
@@ -138,18 +160,18 @@ EXTRAS = (
 )  # fmt: skip
 
 
-def merged(core: Mapping[str, Value], added: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:
+def merged(core: Mapping[str, Value], added: Iterable[tuple[str | None, str, Value]]) -> dict[str, Value]:
     """Return the core's entries with those of extras. ``added``: of each, the name of the entry that comes before it
-    ('' or a missing one: the last), its own name and its value."""
+    ('' or a missing one: the last; None: the first), its own name and its value."""
     entries = dict(core)
     for before, name, value in added:
         names = [*entries]
-        at = names.index(before) + 1 if before in entries else len(names)
+        at = 0 if before is None else names.index(before) + 1 if before in entries else len(names)
         entries = {key: entries.get(key, value) for key in (*names[:at], name, *names[at:])}
     return entries
 
 
-def extra_commands(heading: str) -> Iterator[tuple[str, str, tuple[str, str]]]:
+def extra_commands(heading: str) -> Iterator[tuple[str | None, str, tuple[str, str]]]:
     """Yield the commands below a heading, as ``merged`` takes them: the maker's full name and the line of each."""
     for extra in EXTRAS:
         for command in extra.commands:

@@ -22,7 +22,7 @@ pytest_plugins = [
     "tests.bitbake",
     "tests.browser",
     "tests.fake_engine",
-    "tests.fleet.processes",
+    "tests.extra.fleet.processes",
     "tests.postgresql",
     "tests.quantiles",
     "tests.receiver",

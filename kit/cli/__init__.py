@@ -1,6 +1,6 @@
 """The command ``kit``. Each subcommand is one file, imported on use, so that ``kit --help`` stays fast.
 
-Imports whatever it starts: session, fleet, report, the store, and what those lie on; no extra, which
+Imports whatever it starts: session, report, the store, and what those lie on; no extra, which
 kit.extensions names.
 """
 
@@ -40,7 +40,6 @@ _CORE = {
         "report": ("kit.cli.report:report", "Write an HTML page with plots, or the plots."),
     },
     "Many machines": {
-        "fleet": ("kit.cli.fleet:fleet", "Measure on many machines: scheduler, workers, status."),
         "store": ("kit.cli.store:store", "Set up a shared store; grant access."),
         "sync": ("kit.cli.sync:sync", "Deliver results measured while the store was away."),
     },

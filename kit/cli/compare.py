@@ -12,7 +12,6 @@ from click.core import ParameterSource
 
 from kit.cli.compare_options import EPILOG, CompareCommand, compare_options
 from kit.cli.completion import complete_scenarios
-from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context
 from kit.cli.named_store import named_store, say_store
 from kit.cli.options import (
     check_the_store,
@@ -24,14 +23,13 @@ from kit.cli.options import (
 from kit.cli.scenario_kind import find_kind
 from kit.cli.streams import UnmeasuredError
 from kit.core.errors import KitError, UsageError
-from kit.core.exit_code import worst
 from kit.core.quantity import duration, pairs, size, word_pairs
+from kit.extensions import EXTRAS
 from kit.model.options import read_parameters
 from kit.model.plan import TRACED_ROUNDS
-from kit.report.renderer import FLEET, find
+from kit.session.machines import check_machine_options, the_machines
 
 if TYPE_CHECKING:
-    from kit.fleet.client.run import FleetContext
     from kit.model.session import Request, Session
     from kit.store import Store
 
@@ -48,7 +46,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     if kind := find_kind(given["scenario"] or ""):
         every = {**given, "quiet": quiet, "wait": wait, "wait_idle": wait_idle, "store_url": store_url}
         return kind.compare(context, every)
-    check_fleet_options(given)
+    check_machine_options(given)
     use_peers(given["cache_from"])
     outputs = wanted_files(given)
     for path in outputs.values():
@@ -72,11 +70,11 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     idle = duration(wait_idle, "--wait-idle") if wait_idle else None
     start = StartOptions(wait, idle, _wiped(given), given["reference"])
     try:
-        if given["fleet"] and request and not given["split"]:
-            found = compare_each(request, fleet_context(given, store, observer), outputs, observer.close)
-            return worst(each.exit_code(request.arms) for each in found)
-        if given["fleet"]:
-            session = _split(request, given["resume"], fleet_context(given, store, observer))
+        if given.get("fleet"):
+            compared = the_machines().compare(request, given, store, observer, outputs)
+            if isinstance(compared, int):
+                return compared
+            session = compared
         elif request:
             session = launch(request, paths, store, observer, start)
         else:
@@ -92,15 +90,8 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         observer.close()
     report(session, outputs, given["rank"], given["reference"])
     # A fleet chooses default arms itself and keeps them as the request's.
-    named = request.arms if request else () if given["fleet"] else session.request.arms
+    named = request.arms if request else () if given.get("fleet") else session.request.arms
     return session.exit_code(named)
-
-
-def _split(request: Request | None, resumed: str, fleet: FleetContext) -> Session:
-    """Run one session that machines share, or the rest of it."""
-    from kit.fleet.client.run import resume_split, run_split
-
-    return run_split(request, fleet) if request else resume_split(resumed, fleet)
 
 
 def _kept(store: Store, latest: Session) -> Session:
@@ -137,7 +128,6 @@ def _report_so_far(session: Session, rank: str, reference: str) -> None:
 def report(session: Session, outputs: Mapping[str, str], rank: str = "", reference: str = "") -> None:
     """Print the answer, unless a file goes to stdout instead, and write the files, also if the reader of stdout has
     gone."""
-    from kit.analysis.fleet.split_session import answer_split, machines_of
     from kit.analysis.session.analyse import analyse
     from kit.report import render
 
@@ -145,8 +135,9 @@ def report(session: Session, outputs: Mapping[str, str], rank: str = "", referen
     try:
         if "-" not in outputs.values():
             click.echo(render("answer", session, analysis), nl=False)
-            if sum(map(len, machines_of(session).values())) > 1:  # one alone has no other figure than the session's
-                click.echo("\n" + find(FLEET, "table").render(answer_split(session)), nl=False)
+            for extra in EXTRAS:
+                if extra.after_answer and (text := extra.load(extra.after_answer)(session)):
+                    click.echo(f"\n{text}", nl=False)
             say_store()
     finally:
         for name, path in sorted(outputs.items(), key=lambda item: item[1] == "-"):
@@ -162,7 +153,7 @@ def _describe(request: Request | None, given: Mapping[str, Any]) -> None:
 
     if request is None:
         raise UsageError("--dry-run works with a new session only", "use kit show SESSION to see what it has measured")
-    docker, on_fleet = the_docker(request), bool(given["fleet"])
+    docker, on_fleet = the_docker(request), bool(given.get("fleet"))
     prepared = check_request(request, docker=docker, wipe=_wiped(given), here=not on_fleet)
     scenarios, plan = prepared.scenarios, prepared.plan
     check_reference(given["reference"], plan.arms)

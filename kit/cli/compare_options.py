@@ -14,7 +14,6 @@ from kit.cli.completion import (
     complete_filesystems,
     complete_sessions,
 )
-from kit.cli.fleet_compare import fleet_options
 from kit.cli.measuring_command import MeasuringCommand, grouped
 from kit.cli.options import (
     cache_from_option,
@@ -27,6 +26,7 @@ from kit.cli.options import (
 from kit.core.exit_code import BUSY, DONE, FAILED, INTERRUPTED, NOT_RUN, USAGE, described
 from kit.model.options import COMMON, GUEST, MEASUREMENT, OUTPUT, PLACES, TRACING
 from kit.report.renderer import offered
+from kit.session.machines import find_machines
 
 EPILOG = f"""\b
 Examples:
@@ -171,8 +171,8 @@ _OUTPUT = grouped(
 
 def compare_options(command: Any) -> Any:
     """Decorate with every group, in the order of the help."""
-    for group in reversed(
-        (_COMMON, _MEASUREMENT, _PLACES, grouped(TRACING), _GUEST, option_group("Fleet", fleet_options), _OUTPUT)
-    ):
+    machines = find_machines()
+    fleet = [option_group("Fleet", machines.options)] if machines else []
+    for group in reversed((_COMMON, _MEASUREMENT, _PLACES, grouped(TRACING), _GUEST, *fleet, _OUTPUT)):
         command = group(command)
     return command

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kit.analysis.fleet.split_session import answer_split
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.traces.profiles import analyse_profiles
 from kit.extensions import EXTRAS
-from kit.model.fact import makers
 from kit.model.session import Session
 from kit.report import shown_session
-from kit.report.fleet.cost import FleetView, view_fleet_cost
 from kit.report.plot import Picture, plot_attribution, plot_flame, plot_intervals, plot_runs, plot_tasks
 from kit.report.text.explain import Explanation, explain
 from kit.report.text.profile import ProfileTable, about, differs, tables
@@ -57,6 +54,14 @@ class ProfileView:
 
 
 @dataclass(frozen=True)
+class SessionSection:
+    """What an extra adds below the answer: a template, which finds its values in ``part.values``."""
+
+    template: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class SessionView:
     """Content of session.html.j2: a session, its analysis, and the pictures of both."""
 
@@ -64,7 +69,7 @@ class SessionView:
     analysis: Analysis
     said: Explanation
     findings: Sequence[Sequence[str]]
-    fleet_cost: FleetView | None
+    sections: Sequence[SessionSection]
     intervals: Picture | None
     attribution: Picture | None
     runs: Picture | None
@@ -96,7 +101,7 @@ def view(
         analysis=analysis,
         said=explain(session, analysis),
         findings=findings,
-        fleet_cost=view_fleet_cost(answer_split(session)) if makers(session.facts) else None,
+        sections=list(_sections(session)),
         intervals=plot_intervals(whole_real(analysis.comparisons), analysis.margin, f"{session.id}-intervals"),
         attribution=plot_attribution(analysis.whole_ladders, f"{session.id}-attribution"),
         runs=plot_runs(analysis.arms, f"{session.id}-runs"),
@@ -105,6 +110,12 @@ def view(
         tracks=tracks,
         links=links,
     )
+
+
+def _sections(session: Session) -> Iterator[SessionSection]:
+    for extra in EXTRAS:
+        if extra.section and (section := extra.load(extra.section)(session)):
+            yield section
 
 
 def find_tracks(session: Session, analysis: Analysis, store: Any) -> tuple[TrackView, ...]:
