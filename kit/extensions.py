@@ -67,6 +67,8 @@ class Extra(NamedTuple):
     after_answer: str = ""
     #: Of a session's page: called with Session, returns a kit.report.page.page.SessionSection or None.
     section: str = ""
+    #: The group of entry points in pyproject.toml by which another program loads it.
+    entry_point: str = ""
 
     def full_name(self, name: str) -> str:
         return f"kit.extra.{self.name}.{name}"
@@ -157,6 +159,7 @@ EXTRAS = (
             ExtraCommand("site", "Look at results", "serve", "site_command:site", "Write the store as static pages."),
         ),
     ),
+    Extra("pytest_plugin", entry_point="pytest11"),
 )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from kit.model.sample import Sample
 from kit.model.scenario import Command, Scenario
 from kit.model.session import Request, Session
 from kit.probe import Probe, Timing
-from kit.session.execute.session_loop import run_session
+from kit.session.execute.session_loop import run_rounds
 from kit.session.inputs.input_cache import PreparedInput
 from kit.session.measure.context import MachineLease, RunContext
 from kit.session.measure.workload import Workload
@@ -205,7 +205,7 @@ def execute(
     run = RunContext(
         plan, {"": workload}, engine, Relay(Stored(store, "x"), Ears(engine)), MachineLease(setting, paths)
     )
-    session = run_session(session, run, left)
+    session = run_rounds(session, run, left)
     if traced:
         from kit.extra.tracing.traced import traced_rounds  # tests of the core do without it
 

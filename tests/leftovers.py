@@ -24,7 +24,7 @@ def group_of_test(label: str) -> str:
 def _used_beside(path: Path) -> bool:
     """Return whether a test of another worker may use the control group now; that worker looks for it, too."""
     named = _GROUP_OF_TEST.search(str(path))
-    return bool(named) and int(named[1]) != os.getpid() and Path("/proc", named[1]).exists()
+    return named is not None and int(named[1]) != os.getpid() and Path("/proc", named[1]).exists()
 
 
 def daemons_files() -> set[str]:

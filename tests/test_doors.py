@@ -113,7 +113,7 @@ def test_a_stored_session_does_nothing_before_its_door() -> None:
             if "prepare_begun" in calls and "check_begun" not in calls:
                 acting.add(f"{name}:{function.name}")
     assert acting == {
-        "session/start.py:run_assigned",  # a session that the holder of a client's certificate sends
+        "session/start.py:_plan_assigned",  # a session that the holder of a client's certificate sends
     }
 
 

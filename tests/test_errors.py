@@ -32,8 +32,8 @@ _VERBS = (
 _QUOTED = {
     "host/http_file.py", "host/remote_cache.py", "image/peer_image.py", "session/inputs/input_cache.py",
     "store/outbox/outbox_flush.py",
-    "pytest_plugin/check.py", "pytest_plugin/runner.py", "pytest_plugin/xdist.py", "session/measure/background.py",
-    "session/execute/fetch.py", "extra/fleet/client/client.py",
+    "extra/pytest_plugin/check.py", "extra/pytest_plugin/runner.py", "extra/pytest_plugin/xdist.py",
+    "session/measure/background.py", "session/execute/fetch.py", "extra/fleet/client/client.py",
 }  # fmt: skip
 
 

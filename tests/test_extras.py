@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from functools import partial
 from pathlib import Path
 
@@ -41,7 +42,11 @@ def test_what_a_row_names_exists() -> None:
             *(check for _, check in (*extra.checks, *extra.held_checks)), *extra.documents.values(),
             *extra.engines.values(), *extra.page_parts.values(),
         ]  # fmt: skip
-        assert makers and all(extra.load(maker) is not None for maker in makers), extra.name
+        assert makers or extra.entry_point, extra.name
+        assert all(extra.load(maker) is not None for maker in makers), extra.name
+    points = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["entry-points"]
+    packages = {extra.entry_point: {"kit": f"kit.extra.{extra.name}"} for extra in EXTRAS if extra.entry_point}
+    assert packages == points
 
 
 def test_a_command_is_listed_after_the_one_that_its_row_names() -> None:
@@ -106,7 +111,8 @@ def test_the_core_works_without_it(copied: Path, name: str, tmp_path: Path) -> N
         shutil.rmtree(place / "tests/extra" / each, ignore_errors=True)
     environment = {**os.environ, "PYTHONPATH": str(place), "KIT_HOME": str(tmp_path / "home")}
     python = partial(subprocess.run, cwd=place, env=environment, capture_output=True, text=True)
-    done = python([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not machine", *CORE])
+    plugins = ["-p", "no:cacheprovider", "-p", "no:kit"]
+    done = python([sys.executable, "-m", "pytest", "-q", *plugins, "-m", "not machine", *CORE])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 100
     shown = python([sys.executable, "-m", "kit", "--help"])

@@ -25,8 +25,8 @@ from kit.model.arm import parse_arms
 from kit.model.event import Event, PhaseStarted, RunsPlanned, SampleTaken, Told
 from kit.model.session import Request
 from kit.report.text.progress import Lines
+from kit.session.launch import launch
 from kit.session.prepared import StartOptions
-from kit.session.start import launch
 from kit.store import open_store
 
 ARMS = (

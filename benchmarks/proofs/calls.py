@@ -44,9 +44,9 @@ from kit.model.sample import Phase, Sample
 from kit.model.session import Request
 from kit.report.text.calls import render_calls
 from kit.report.text.progress import Lines
+from kit.session.launch import launch
 from kit.session.measure.tracer import Traced
 from kit.session.prepared import StartOptions
-from kit.session.start import launch
 from kit.store import open_store
 
 HERE = Path(__file__).with_name("calls")

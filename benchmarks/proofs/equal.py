@@ -29,8 +29,8 @@ from kit.model.fact import RUN_ORDER, RUN_ORDER_WHY, SLICE
 from kit.model.sample import SEQUENTIAL
 from kit.model.session import Request, Session
 from kit.report.text.progress import Lines
+from kit.session.launch import launch
 from kit.session.prepared import StartOptions
-from kit.session.start import launch
 from kit.store import open_store
 
 BARE, OVERLAY = "bare", "layer:overlay2"

@@ -78,7 +78,7 @@ from kit.image.layout import INPUTS, TREE
 from kit.model.arm import parse_arm
 from kit.model.session import Request
 from kit.report.text.progress import Quiet
-from kit.session.execute.materials import gather, shown, workloads
+from kit.session.execute.materials import bind_workloads, gather, shown
 from kit.session.execute.session_loop import held_machine
 from kit.session.measure.workload import Workload
 from kit.session.plan.planning import prepare
@@ -166,7 +166,7 @@ def arm_commands(job: Job, pair: Pair) -> Iterator[Commands]:
         materials = gather(SessionContext(prepared, host, bench.paths, Quiet()), bench)
         image, folders = materials.image, materials.folders
         inputs = stack.enter_context(shown(folders, bench, "of"))
-        (workload,) = workloads(scenarios, image, folders, inputs).values()
+        (workload,) = bind_workloads(scenarios, image, folders, inputs).values()
         setting = bench.setting
         options = BackingOptions(size=SIZE, images=bench.paths.loops)
         filesystem = make_backing("ext4", options, setting.run / "fs", setting.label, setting.journal)

@@ -37,8 +37,8 @@ from kit.model.default import OFF
 from kit.model.plan import PlanStep
 from kit.model.session import Request, Session
 from kit.report.text.progress import Lines
+from kit.session.launch import launch
 from kit.session.prepared import StartOptions
-from kit.session.start import launch
 from kit.store import open_store
 
 ARMS = ("bare", "runtime:overlay2", "bind:overlay2", "layer:overlay2")

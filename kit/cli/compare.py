@@ -61,8 +61,9 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         return 0
     # Half of a command's start: the store and the statistics, which nothing above needs.
     from kit.report.text.progress import make_observer
+    from kit.session.launch import launch
     from kit.session.prepared import StartOptions
-    from kit.session.start import launch, resume
+    from kit.session.start import Resumption
 
     store = the_store(store_url, patient=True)
     observer = make_observer(quiet)
@@ -80,7 +81,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         else:
             asked = context.get_parameter_source("budget") is ParameterSource.COMMANDLINE
             budget = read_parameters(given)["budget"] if asked else None
-            session = resume(given["resume"], paths, store, observer, start, budget)
+            session = launch(Resumption(given["resume"], budget), paths, store, observer, start)
     except KeyboardInterrupt:
         observer.close()
         if observer.latest:

@@ -81,8 +81,8 @@ def _all_storable(value: Any) -> Any:
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, dict):
-        return {storable(name): _all_storable(item) for name, item in value.items()}
-    return [_all_storable(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {storable(name): _all_storable(entry) for name, entry in value.items()}
+    return [_all_storable(element) for element in value] if isinstance(value, (list, tuple)) else value
 
 
 def decode(kind: type[T], data: Any) -> T:
@@ -118,11 +118,11 @@ def surplus(data: Any, value: Any, where: str = "$") -> str:
     """Return the place of a name in ``data`` that ``encode`` of the decoded ``value`` lacks; '' without one."""
     if isinstance(data, dict) and isinstance(value, Mapping):
         unknown = [f"{where}.{name}" for name in data if name not in value]
-        below = (surplus(item, value[name], f"{where}.{name}") for name, item in data.items() if name in value)
+        below = (surplus(entry, value[name], f"{where}.{name}") for name, entry in data.items() if name in value)
     elif isinstance(data, list):
         unknown = []
         pairs = enumerate(zip(data, value, strict=True))
-        below = (surplus(item, made, f"{where}[{number}]") for number, (item, made) in pairs)
+        below = (surplus(element, decoded, f"{where}[{number}]") for number, (element, decoded) in pairs)
     else:
         return ""
     return next(filter(None, [*unknown, *below]), "")

@@ -89,7 +89,7 @@ class BusyError(KitError):
 
 def causes_of(error: BaseException) -> list[BaseException]:
     """Return the error, its cause, and so on; the first cause is the last."""
-    found = [error]
-    while cause := found[-1].__cause__:
-        found.append(cause)
-    return found
+    causes = [error]
+    while cause := causes[-1].__cause__:
+        causes.append(cause)
+    return causes

@@ -96,8 +96,8 @@ def _lock(first: Path = _FIRST_ROOT) -> Path:
 def _run_directory() -> Path:
     if os.geteuid() == 0:
         return Path("/run/kit")
-    given = os.environ.get("XDG_RUNTIME_DIR")
-    return Path(given) / "kit" if given else Path(f"/tmp/kit-{os.geteuid()}")
+    runtime_directory = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime_directory) / "kit" if runtime_directory else Path(f"/tmp/kit-{os.geteuid()}")
 
 
 def apart(paths: Paths) -> Paths:

@@ -17,29 +17,29 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 def pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
     """Return ``KEY=VALUE`` of a repeatable option as a mapping. Raises UsageError."""
-    found = []
+    entries = []
     for value in values:
         key, equals, text = value.partition("=")
         if not key or not equals:
             raise UsageError(f"{option} {value}: not KEY=VALUE", f"use for example {option} jobs=4")
-        found.append((key, text))
-    return tuple(found)
+        entries.append((key, text))
+    return tuple(entries)
 
 
 def named(values: Mapping[str, Any] | Iterable[str], option: str) -> tuple[tuple[str, str], ...]:
     """Return texts by name: of a table, or of ``NAME=TEXT`` or ``TEXT`` alone, whose name then consists of its words.
     Raises UsageError."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, text in table_pairs(values, option) if isinstance(values, Mapping) else map(_named, values):
         if not re.fullmatch(NAME, name):
             hint = f"use {option} NAME=… with letters, digits, '_', '.' and '-', 40 at most"
             raise UsageError(f"{option} {name or text}: not usable as a name", hint)
         if not text.strip():
             raise UsageError(f"{option} {name}: nothing behind the name", f"use for example {option} {name}=…")
-        if name in found:
+        if name in texts:
             raise UsageError(f"{option}: two are called '{name}'", f"name each: {option} NAME=…")
-        found[name] = text
-    return tuple(found.items())
+        texts[name] = text
+    return tuple(texts.items())
 
 
 def _named(value: str) -> tuple[str, str]:
@@ -87,13 +87,13 @@ def size(text: str, option: str = "--size") -> int:
 
 def cpu_list(text: str, option: str = "--cpuset") -> tuple[int, ...]:
     """Return ``0-3,6`` as the numbers of CPUs (cpuset(7), list format). Raises UsageError."""
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"([0-9]{1,4})(?:-([0-9]{1,4}))?", part.strip())
         if not match or int(match[1]) > int(match[2] or match[1]):
             raise UsageError(f"{option} {text}: not a list of CPUs", f"use for example {option} 0-3,6")
-        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return tuple(sorted(found))
+        cpus.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(sorted(cpus))
 
 
 def percentage(text: str, option: str) -> float:
@@ -122,7 +122,7 @@ def shown_duration(seconds: float) -> str:
     ``90 d``."""
     if seconds < 10:
         return f"{seconds:.2g} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remainder = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours_of_day = divmod(hours, 24)
     if days > 1:
@@ -130,5 +130,5 @@ def shown_duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02d} min" if minutes else f"{hours} h"
     if minutes:
-        return f"{minutes} min {rest:02d} s" if rest else f"{minutes} min"
-    return f"{rest} s"
+        return f"{minutes} min {remainder:02d} s" if remainder else f"{minutes} min"
+    return f"{remainder} s"

@@ -58,7 +58,7 @@ _MAYBE = rf"(?i)@|=|:|--|bearer|basic|mysql|mariadb|{_TOKENS}"
 @cache
 def _compiled() -> tuple[re.Pattern[str], tuple[tuple[re.Pattern[str], str], ...]]:
     """Return the search and the rules, compiled on use: each start of the kit and of pytest imports this module."""
-    return re.compile(_MAYBE), tuple((re.compile(pattern), put) for pattern, put in _RULES)
+    return re.compile(_MAYBE), tuple((re.compile(pattern), replacement) for pattern, replacement in _RULES)
 
 
 def redact(text: str) -> str:
@@ -66,8 +66,8 @@ def redact(text: str) -> str:
     maybe, rules = _compiled()
     if not maybe.search(text):
         return text
-    for pattern, put in rules:
-        text = pattern.sub(put, text)
+    for pattern, replacement in rules:
+        text = pattern.sub(replacement, text)
     return text
 
 

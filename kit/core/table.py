@@ -27,46 +27,46 @@ class TableError(Exception):
 class UnknownKeyError(TableError):
     """An unknown key. ``known``: the existing keys."""
 
-    def __init__(self, key: str, known: list[str]) -> None:
+    def __init__(self, key: str, keys: list[str]) -> None:
         super().__init__(key)
-        self.known = ", ".join(sorted(known))
+        self.known = ", ".join(sorted(keys))
 
 
 class MissingKeyError(TableError):
     """A required key is missing. ``wanted``: its type, as a noun."""
 
-    def __init__(self, key: str, wanted: str) -> None:
+    def __init__(self, key: str, expected: str) -> None:
         super().__init__(key)
-        self.wanted = wanted
+        self.wanted = expected
 
 
 class WrongTypeError(TableError):
     """A value has the wrong type. ``key``: '' if the whole is not a table. ``wanted``: its type, as a noun. ``found``:
     the actual type."""
 
-    def __init__(self, key: str, wanted: str, value: Any) -> None:
+    def __init__(self, key: str, expected: str, value: Any) -> None:
         super().__init__(key)
-        self.wanted = wanted
+        self.wanted = expected
         self.found = type(value).__name__
 
 
-def read_table(kind: type[T], data: Any, **given: Any) -> T:
-    """Return the value that ``data`` describes, with the ``given`` fields, which are no keys. Raises TableError for the
+def read_table(kind: type[T], data: Any, **fixed: Any) -> T:
+    """Return the value that ``data`` describes, with the ``fixed`` fields, which are no keys. Raises TableError for the
     first unknown key, else for the first wrong one."""
     if not isinstance(data, dict):
         raise WrongTypeError("", "a table", data)
     make: Any = kind
-    known, needed = _keys(make)
-    known = {key: known[key] for key in known if key not in given}
+    types, needed = _keys(make)
+    types = {key: types[key] for key in types if key not in fixed}
     for key in data:
-        if key not in known:
-            raise UnknownKeyError(key, list(known))
-    values = {key: _convert(key, value, known[key]) for key, value in data.items()}
-    for key in known:
+        if key not in types:
+            raise UnknownKeyError(key, list(types))
+    values = {key: _convert(key, value, types[key]) for key, value in data.items()}
+    for key in types:
         if key in needed and key not in data:
-            raise MissingKeyError(key, _wanted(inspect.type_info(known[key])))
-    made: T = make(**values, **given)
-    return made
+            raise MissingKeyError(key, _wanted(inspect.type_info(types[key])))
+    value: T = make(**values, **fixed)
+    return value
 
 
 def described_keys(kind: Any) -> dict[str, str]:

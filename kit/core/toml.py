@@ -47,15 +47,15 @@ def _too_deep(where: str) -> UsageError:
 
 
 def _check(document: dict[str, Any], where: str) -> None:
-    left: list[tuple[Any, int]] = [(document, 0)]
-    while left:
-        value, depth = left.pop()
+    pending: list[tuple[Any, int]] = [(document, 0)]
+    while pending:
+        value, depth = pending.pop()
         if depth > DEEPEST:
             raise _too_deep(where)
         if isinstance(value, dict):
-            left += ((item, depth + 1) for pair in value.items() for item in pair)
+            pending += ((part, depth + 1) for pair in value.items() for part in pair)
         elif isinstance(value, list):
-            left += ((item, depth + 1) for item in value)
+            pending += ((element, depth + 1) for element in value)
         elif isinstance(value, str) and "\0" in value:
             raise UsageError(f"{where}: a string in it holds a NUL", "remove it: no command and no path can hold one")
         elif isinstance(value, int) and value.bit_length() > _SIGNED:

@@ -45,11 +45,11 @@ def make_backing(
         disk = make_backing(profile.server, options, where.with_name(f"{where.name}-disk"), label, journal)
         return served_backing(disk, profile, options, where)
     maker: Maker = pkgutil.resolve_name(MAKERS[profile.type])
-    made = maker(profile, options, where, label, journal)
+    backing = maker(profile, options, where, label, journal)
     if profile.type != "tmpfs" or not profile.write_back:
-        return made
+        return backing
     copy = where.with_name(f"{where.name}-copy")
-    return written_back(made, make_backing(profile.write_back, options, copy, label, journal), profile.every)
+    return written_back(backing, make_backing(profile.write_back, options, copy, label, journal), profile.every)
 
 
 def find_profile(name: str, options: BackingOptions) -> Profile:

@@ -41,9 +41,9 @@ class BackingOptions:
 
     def mount_options(self, profile: Profile) -> tuple[str, ...]:
         extra = (text for name, text in self.mount if name == profile.name)
-        given = tuple(item for text in extra for item in text.split(",") if item)
-        reversed_ = {item.partition("=")[0] for item in given}
-        return (*(item for item in profile.mount if item.removeprefix("no") not in reversed_), *given)
+        added = tuple(option for text in extra for option in text.split(",") if option)
+        reversed_ = {option.partition("=")[0] for option in added}
+        return (*(option for option in profile.mount if option.removeprefix("no") not in reversed_), *added)
 
 
 @dataclass(frozen=True)

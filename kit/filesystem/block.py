@@ -51,20 +51,23 @@ def block_backing(
             device, kind = stack.enter_context(loop_backing(options, journal, f"{label}-{name}"))
         run([f"mkfs.{kind_of}", *_MKFS[kind_of], *options.mkfs_words(profile), device], what=f"mkfs.{kind_of}")
         where.mkdir(parents=True, exist_ok=True)
-        asked = options.mount_options(profile)
-        wanted = ",".join((*_MOUNT.get(kind_of, ()), *asked))
+        requested = options.mount_options(profile)
+        mount_options = ",".join((*_MOUNT.get(kind_of, ()), *requested))
         try:
-            run(["mount", "-t", kind_of, *(["-o", wanted] if wanted else []), device, where], what=f"mount {name}")
+            run(
+                ["mount", "-t", kind_of, *(["-o", mount_options] if mount_options else []), device, where],
+                what=f"mount {name}",
+            )
         except RunError as error:
-            if not asked:
+            if not requested:
                 raise
             raise MachineError(
-                f"this kernel does not mount {kind_of} with {','.join(asked)}: {error.message}",
+                f"this kernel does not mount {kind_of} with {','.join(requested)}: {error.message}",
                 "see dmesg, or use a profile without it: kit help arms",
             ) from None
         stack.callback(unmount, where)
         mount = mount_of(where)
-        silent = unconfirmed(name, (*asked, *profile.expect), mount)
+        silent = unconfirmed(name, (*requested, *profile.expect), mount)
         yield Backing(name, where, kind, mount.type, mount.options, block_number(mount), silent)
 
 

@@ -26,32 +26,32 @@ _CHUNK = 1 << 20
 _ALIGNED = 4096
 
 
-def check_devices(request: Request, wipe: Collection[Path], begun: Session | None = None) -> list[Fact]:
+def check_devices(request: Request, wipe: Collection[Path], continued: Session | None = None) -> list[Fact]:
     """Return the identities of the request's devices, after a check that each may be overwritten: it is empty, or the
     user gives it up in this start. An earlier permission does not count, since the name may by now belong to another
-    device with other data. ``begun``: the session that continues on these devices. Changes nothing. Raises
+    device with other data. ``continued``: the session that continues on these devices. Changes nothing. Raises
     UsageError."""
     devices = _devices(request)
     for device in wipe:
         if device not in devices.values():
             raise UsageError(f"--wipe {device}: this session uses no such device", "name it as --device does")
-    found = []
+    facts = []
     for what, device in devices.items():
         now = identity(device)
-        then = DEVICE.text(begun.facts, "unknown", what) if begun else now
-        if begun and then != now:
+        then = DEVICE.text(continued.facts, "unknown", what) if continued else now
+        if continued and then != now:
             raise UsageError(
-                f"{device} is not the {what} that session {begun.id} began with: it is {now}, and was {then}",
+                f"{device} is not the {what} that session {continued.id} began with: it is {now}, and was {then}",
                 "attach that one under this name, or start a new session",
             )
         check_device(device, wipe)
-        found.append(DEVICE.fact(now, what))
-    return found
+        facts.append(DEVICE.fact(now, what))
+    return facts
 
 
 def _devices(request: Request) -> dict[str, Path]:
-    named = {"device": request.device, "thin device": request.thin_device}
-    return {what: Path(text).absolute() for what, text in named.items() if text}
+    devices = {"device": request.device, "thin device": request.thin_device}
+    return {what: Path(text).absolute() for what, text in devices.items() if text}
 
 
 def check_device(device: Path, wipe: Collection[Path]) -> bool:
@@ -66,20 +66,20 @@ def check_device(device: Path, wipe: Collection[Path]) -> bool:
     holders = Path(f"/sys/class/block/{device.resolve().name}/holders")
     if holders.is_dir() and any(holders.iterdir()):
         raise UsageError(f"{device} is in use by {next(holders.iterdir()).name}", "stop what uses it")
-    found = [f"partition {part['name']}" for part in parts] + _signatures(device)
+    content = [f"partition {part['name']}" for part in parts] + _signatures(device)
     try:
         data = first_data(device)
     except OSError as error:
         if error.errno == errno.EBUSY:
             raise UsageError(f"{device} is in use", "see with lsblk and swapon what uses it") from None
         raise UsageError(f"{device} can't be read: {error.strerror}", "see dmesg") from None
-    if data is not None and not found:
-        found = [f"data, at byte {data}"]
-    if found and device not in wipe:
+    if data is not None and not content:
+        content = [f"data, at byte {data}"]
+    if content and device not in wipe:
         raise UsageError(
-            f"{device} is not empty: it holds {', '.join(found)}", f"use --wipe {device} to destroy what is on it"
+            f"{device} is not empty: it holds {', '.join(content)}", f"use --wipe {device} to destroy what is on it"
         )
-    return bool(found)
+    return bool(content)
 
 
 def clear_device(device: Path, wipe: Collection[Path]) -> None:
@@ -92,14 +92,14 @@ def identity(device: Path) -> str:
     """Return what distinguishes a device from a later one with the same name. This is its size with its serial number,
     world-wide name, the UUID of the partition or mapping, or the file behind it. Without these, it is the device
     number. The content is not part of it, since a session changes it. Raises UsageError."""
-    shown = _described(device, "SIZE,SERIAL,WWN,PARTUUID", "--nodeps")
-    found = {"serial": shown["serial"], "WWN": shown["wwn"], "partition": shown["partuuid"]}
+    properties = _described(device, "SIZE,SERIAL,WWN,PARTUUID", "--nodeps")
+    identifiers = {"serial": properties["serial"], "WWN": properties["wwn"], "partition": properties["partuuid"]}
     number = device_number(device.resolve())
     for key, name in (("mapping", "dm/uuid"), ("array", "md/uuid"), ("file", "loop/backing_file")):
         file = Path(f"/sys/dev/block/{number}/{name}")
-        found[key] = file.read_text().strip() if file.is_file() else ""
-    known = [f"{key} {text.strip()}" for key, text in found.items() if text and text.strip()]
-    return ", ".join([f"{shown['size']} bytes", *(known or [f"device {number}"])])
+        identifiers[key] = file.read_text().strip() if file.is_file() else ""
+    parts = [f"{key} {text.strip()}" for key, text in identifiers.items() if text and text.strip()]
+    return ", ".join([f"{properties['size']} bytes", *(parts or [f"device {number}"])])
 
 
 def _described(device: Path, columns: str, *options: str) -> dict[str, Any]:
@@ -135,10 +135,10 @@ def first_data(path: Path) -> int | None:
         size = os.lseek(descriptor, 0, os.SEEK_END)
         with mmap.mmap(-1, _CHUNK) as buffer:  # its address is aligned, as O_DIRECT demands
             for start, length in _regions(size):
-                got = os.preadv(descriptor, [memoryview(buffer)[:length]], start)
-                rest = buffer[:got].lstrip(b"\0")
-                if rest:
-                    return start + got - len(rest)
+                count = os.preadv(descriptor, [memoryview(buffer)[:length]], start)
+                nonzero = buffer[:count].lstrip(b"\0")
+                if nonzero:
+                    return start + count - len(nonzero)
     finally:
         os.close(descriptor)
     return None

@@ -25,11 +25,11 @@ def memory_backing(
     profile: Profile, options: BackingOptions, where: Path, label: str, journal: Journal
 ) -> Iterator[Backing]:
     where.mkdir(parents=True, exist_ok=True)
-    wanted = [f"size={options.size}", *options.mount_options(profile)]
-    run(["mount", "-t", "tmpfs", "-o", ",".join(wanted), "kit", where], what=f"mount {profile.name}")
+    mount_options = [f"size={options.size}", *options.mount_options(profile)]
+    run(["mount", "-t", "tmpfs", "-o", ",".join(mount_options), "kit", where], what=f"mount {profile.name}")
     try:
         mount = mount_of(where)
-        silent = unconfirmed(profile.name, (*wanted, *profile.expect), mount)
+        silent = unconfirmed(profile.name, (*mount_options, *profile.expect), mount)
         yield Backing(profile.name, where, "tmpfs", mount.type, mount.options, None, silent)
     finally:
         unmount(where)

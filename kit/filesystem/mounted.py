@@ -17,13 +17,13 @@ _OVERLAY = Path("/sys/module/overlay/parameters")
 _OFF_UNLESS_SHOWN = ("nodiscard",)
 
 
-def unconfirmed(name: str, wanted: Sequence[str], mount: Mount) -> tuple[str, ...]:
+def unconfirmed(name: str, requested: Sequence[str], mount: Mount) -> tuple[str, ...]:
     """Return the options that the kernel does not show, whose effect is unknown. Raises MachineError for one that is
     not in force: the kernel shows its opposite, or ext2, ext3 or ext4, which list every option, do not show it."""
-    shown = _shown(mount)
-    missing = _missing(wanted, shown)
+    active = _shown(mount)
+    missing = _missing(requested, active)
     for option in missing:
-        other = _opposite(option, shown)
+        other = _opposite(option, active)
         if other or _all_options(mount):
             instead = f"it shows {other}" if other else "it does not show it"
             raise MachineError(
@@ -33,21 +33,21 @@ def unconfirmed(name: str, wanted: Sequence[str], mount: Mount) -> tuple[str, ..
     return tuple(option for option in missing if option not in _OFF_UNLESS_SHOWN)
 
 
-def not_in_force(wanted: Sequence[str], mount: Mount, parameters: Path = _OVERLAY) -> tuple[str, ...]:
+def not_in_force(requested: Sequence[str], mount: Mount, parameters: Path = _OVERLAY) -> tuple[str, ...]:
     """Return those of the wanted options that an overlay mount does not have. ``parameters``: the module's directory.
 
     The kernel shows an option only where it differs from the module's parameter, and ``xino`` only of layers on several
     filesystems (fs/overlayfs/params.c); on one filesystem it changes nothing."""
-    shown = dict(option.split("=", 1) for option in mount.options.split(",") if "=" in option)
-    return tuple(word for word in wanted if not _has(word, shown, mount, parameters))
+    active = dict(option.split("=", 1) for option in mount.options.split(",") if "=" in option)
+    return tuple(word for word in requested if not _has(word, active, mount, parameters))
 
 
-def _has(word: str, shown: dict[str, str], mount: Mount, parameters: Path) -> bool:
+def _has(word: str, active: dict[str, str], mount: Mount, parameters: Path) -> bool:
     name, _, value = word.partition("=")
     if not value:
-        return word in mount.options.split(",") or shown.get("fsync") == word
-    if name in shown:
-        return shown[name] == value
+        return word in mount.options.split(",") or active.get("fsync") == word
+    if name in active:
+        return active[name] == value
     parameter = parameters / name
     if name == "xino" or not parameter.exists():
         return name == "xino" or value == "off"
@@ -59,9 +59,9 @@ def _has(word: str, shown: dict[str, str], mount: Mount, parameters: Path) -> bo
 
 
 def _shown(mount: Mount) -> set[str]:
-    shown = set(mount.options.split(","))
+    active = set(mount.options.split(","))
     every = _all_options(mount)
-    return shown | set(every.read_text().split()) if every else shown
+    return active | set(every.read_text().split()) if every else active
 
 
 def _all_options(mount: Mount) -> Path | None:
@@ -70,23 +70,23 @@ def _all_options(mount: Mount) -> Path | None:
     return path if mount.type.startswith("ext") and path.exists() else None
 
 
-def _missing(wanted: Sequence[str], shown: set[str]) -> list[str]:
-    return [option for option in wanted if option.partition("=")[0] not in _NOT_COMPARED and not _in(option, shown)]
+def _missing(requested: Sequence[str], active: set[str]) -> list[str]:
+    return [option for option in requested if option.partition("=")[0] not in _NOT_COMPARED and not _in(option, active)]
 
 
-def _in(option: str, shown: set[str]) -> bool:
+def _in(option: str, active: set[str]) -> bool:
     """Return whether an option is shown; ``compress=zstd`` is shown as ``compress=zstd:3``."""
     names = {option, _SAME.get(option, option)}
-    return bool(names & shown) or any(item.startswith(f"{option}:") for item in shown if "=" in option)
+    return bool(names & active) or any(other.startswith(f"{option}:") for other in active if "=" in option)
 
 
-def _opposite(option: str, shown: set[str]) -> str:
+def _opposite(option: str, active: set[str]) -> str:
     """Return the opposite that is shown instead, or ''."""
     option = _SAME.get(option, option)
     key, equals, _ = option.partition("=")
     if equals:
-        candidates = [item for item in shown if item.partition("=")[0] == key]
+        candidates = [other for other in active if other.partition("=")[0] == key]
     else:
         reverse = key.removeprefix("no") if key.startswith("no") else f"no{key}"
-        candidates = [item for item in shown if item.partition("=")[0] == reverse]
+        candidates = [other for other in active if other.partition("=")[0] == reverse]
     return next(iter(sorted(candidates)), "")

@@ -75,15 +75,15 @@ def _mounted(
 ) -> Iterator[Backing]:
     """``entered``: the command that runs mount in the server's network."""
     _check_client()
-    wanted = options.mount_options(profile)
+    mount_options = options.mount_options(profile)
     where.mkdir(parents=True, exist_ok=True)
     run(
-        [*entered, "mount", "-t", "nfs", *(["-o", ",".join(wanted)] if wanted else []), export, where],
+        [*entered, "mount", "-t", "nfs", *(["-o", ",".join(mount_options)] if mount_options else []), export, where],
         what=f"mount of {export}",
     )
     try:
         mount = mount_of(where)
-        silent = unconfirmed(profile.name, (*wanted, *profile.expect), mount)
+        silent = unconfirmed(profile.name, (*mount_options, *profile.expect), mount)
         yield Backing(profile.name, where, f"export {export}", mount.type, mount.options, None, silent)
     finally:
         unmount(where)
@@ -101,20 +101,20 @@ def _server(profile: Profile, directory: Path) -> Iterator[Process]:
     program = (sys.executable, "-I", nfs_server.__file__, str(directory), f"{profile.delay:g}")
     with talking([*private, *program], _called(profile)) as process:
         assert process.stdout
-        said = process.stdout.readline().decode(errors="replace").strip()
-        word, _, took = said.partition(" ")
+        answer = process.stdout.readline().decode(errors="replace").strip()
+        word, _, milliseconds = answer.partition(" ")
         if word != "ready":
-            raise MachineError(f"{profile.name}: no NFS server: {said or 'it has ended'}", "see dmesg")
-        _check_delay(profile, float(took))
+            raise MachineError(f"{profile.name}: no NFS server: {answer or 'it has ended'}", "see dmesg")
+        _check_delay(profile, float(milliseconds))
         with Path(f"/proc/{process.pid}/ns/net").open("rb") as network:
             try:
                 yield process
             finally:
-                said = _farewell(process)
-                if not said:
+                answer = _farewell(process)
+                if not answer:
                     _end_what_is_left(process, network)
-        if said not in ("ended", ""):
-            raise RunError(f"{profile.name}: the NFS server did not end well: {said}", "check /proc/fs/nfsd/threads")
+        if answer not in ("ended", ""):
+            raise RunError(f"{profile.name}: the NFS server did not end well: {answer}", "check /proc/fs/nfsd/threads")
 
 
 def _called(profile: Profile) -> str:
@@ -143,11 +143,11 @@ def _end_what_is_left(process: Process, network: IO[bytes]) -> None:
     run([*enter, *ending], pass_fds=[number], what="ending what a killed NFS server has left")
 
 
-def _check_delay(profile: Profile, took: float) -> None:
+def _check_delay(profile: Profile, milliseconds: float) -> None:
     """Raises MachineError if the network is slower than requested."""
-    asked = 2 * profile.delay
-    if profile.delay and not asked <= took <= asked * _FACTOR + _MORE:
+    requested = 2 * profile.delay
+    if profile.delay and not requested <= milliseconds <= requested * _FACTOR + _MORE:
         raise MachineError(
-            f"{profile.name}: a round trip takes {took:.1f} ms here, {asked:g} ms were asked for",
+            f"{profile.name}: a round trip takes {milliseconds:.1f} ms here, {requested:g} ms were asked for",
             "use a kernel with CONFIG_HIGH_RES_TIMERS, or another delay in the profile",
         )

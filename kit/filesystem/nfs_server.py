@@ -42,10 +42,12 @@ class _FailedError(Exception):
 
 
 def call(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        raise _FailedError(f"{words[0]} ended with {done.returncode}{': ' if said else ''}{'; '.join(said[-2:])}")
+    process = subprocess.run(words, capture_output=True, text=True, check=False)
+    if process.returncode:
+        messages = [line for line in (process.stderr + process.stdout).splitlines() if line.strip()]
+        raise _FailedError(
+            f"{words[0]} ended with {process.returncode}{': ' if messages else ''}{'; '.join(messages[-2:])}"
+        )
 
 
 def start(stack: ExitStack, directory: str, delay: str) -> None:
@@ -96,12 +98,12 @@ def end_grace() -> None:
 
 def round_trip() -> float:
     """Return the milliseconds of the shortest of a few round trips: a connection takes one."""
-    found = []
+    times = []
     for _ in range(_TRIES):
         began = time.monotonic()
         with socket.create_connection((_ADDRESS, _PORT), 10):
-            found.append((time.monotonic() - began) * 1e3)
-    return min(found)
+            times.append((time.monotonic() - began) * 1e3)
+    return min(times)
 
 
 def clients() -> bool:
@@ -130,8 +132,8 @@ def serve(directory: str, delay: str) -> None:
         with ExitStack() as stack:
             start(stack, directory, delay)
             print(f"ready {round_trip()}", flush=True)
-            asked = sys.stdin.readline()
-            wait_for_clients(_PATIENCE if asked else float("inf"))
+            request = sys.stdin.readline()
+            wait_for_clients(_PATIENCE if request else float("inf"))
     except (_FailedError, OSError) as error:
         print(error, flush=True)
         sys.exit(1)

@@ -27,10 +27,10 @@ _INNER = "fs"
 
 def check_directory(path: Path) -> None:
     """Check that engines can keep their files there. Raises UsageError."""
-    found = _DIVIDERS.search(str(path))
-    if found:
+    divider = _DIVIDERS.search(str(path))
+    if divider:
         raise UsageError(
-            f"--dir {path}: neither overlay nor an engine accepts a path with {found[0]!r} in it",
+            f"--dir {path}: neither overlay nor an engine accepts a path with {divider[0]!r} in it",
             f"run mount --bind {shlex.quote(str(path))} /mnt, then use --dir /mnt",
         )
 
@@ -41,11 +41,13 @@ def directory_backing(
 ) -> Iterator[Backing]:
     """Yield a new directory inside ``options.directory``; remove it afterwards. The user's other files stay untouched.
     Raises UsageError if another user could replace it, MachineError if an ordinary user can run no program there."""
-    given = options.directory or options.images
-    check_directory(given)
-    parent = trusted_directory(given)
+    directory = options.directory or options.images
+    check_directory(directory)
+    parent = trusted_directory(directory)
     if os.geteuid() != 0:
-        check_runs_programs(parent, str(given), "use --dir DIRECTORY on another filesystem, or run as root: sudo kit …")
+        check_runs_programs(
+            parent, str(directory), "use --dir DIRECTORY on another filesystem, or run as root: sudo kit …"
+        )
     with own_directory(parent, label, where, journal) as path:
         mount = mount_of(path)
         yield Backing(

@@ -60,11 +60,11 @@ def _mapped(name: str, table: str, journal: Journal) -> Iterator[Path]:
 def _remove_mapped(name: str) -> None:
     """Remove a mapped device and everything made of it, thin devices first."""
     names = _mapped_names()
-    for found in [
-        *(item for item in names if item.startswith(f"{name}-snap")),
-        *(item for item in names if item == name),
+    for mapped in [
+        *(mapped_name for mapped_name in names if mapped_name.startswith(f"{name}-snap")),
+        *(mapped_name for mapped_name in names if mapped_name == name),
     ]:
-        run(["dmsetup", "remove", "--retry", "--noudevsync", found], what=f"dmsetup remove {found}")
+        run(["dmsetup", "remove", "--retry", "--noudevsync", mapped], what=f"dmsetup remove {mapped}")
 
 
 def _is_mapped(name: str) -> bool:
@@ -73,10 +73,10 @@ def _is_mapped(name: str) -> bool:
 
 def _mapped_names() -> list[str]:
     try:
-        known = run(["dmsetup", "ls"]).split("\n")
+        lines = run(["dmsetup", "ls"]).split("\n")
     except (RunError, MachineError):
         return []  # no device mapper, no device
-    return [line.split("\t")[0].split(" ")[0] for line in known]
+    return [line.split("\t")[0].split(" ")[0] for line in lines]
 
 
 def _sectors(device: Path) -> int:

@@ -24,21 +24,21 @@ _VANISHED = 24
 
 def copy(source: str, target: str) -> str:
     """Copy all changes and write them to the disk. Returns 'ok' or the failure."""
-    done = subprocess.run([*RSYNC, f"{source}/", f"{target}/"], capture_output=True, text=True, check=False)
+    process = subprocess.run([*RSYNC, f"{source}/", f"{target}/"], capture_output=True, text=True, check=False)
     subprocess.run(["sync", "-f", target], check=False)
-    if done.returncode in (0, _VANISHED):
+    if process.returncode in (0, _VANISHED):
         return "ok"
-    return (done.stderr.strip().splitlines() or [f"rsync ended with {done.returncode}"])[-1]
+    return (process.stderr.strip().splitlines() or [f"rsync ended with {process.returncode}"])[-1]
 
 
 def main(source: str, target: str, seconds: str) -> None:
     while True:
-        asked = select.select([0], [], [], float(seconds))[0]
-        last = bool(asked) and not os.read(0, 1)
+        ready = select.select([0], [], [], float(seconds))[0]
+        last = bool(ready) and not os.read(0, 1)
         answer = copy(source, target)
         if last:
             return
-        if asked:
+        if ready:
             print(answer, flush=True)
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 def mark_used(entry: Path) -> None:
     """Record that a file or directory of a cache is used now. A cache that may only be read stays as it is."""
     with suppress(OSError):
-        found = entry.stat()
-        os.utime(entry, ns=(time.time_ns(), found.st_mtime_ns))
+        info = entry.stat()
+        os.utime(entry, ns=(time.time_ns(), info.st_mtime_ns))
 
 
 def last_used(entry: Path) -> float:
     """Return the Unix time of the last use, or of the entry's making. Raises OSError."""
-    found = entry.lstat()
-    return max(found.st_atime, found.st_mtime)
+    info = entry.lstat()
+    return max(info.st_atime, info.st_mtime)

@@ -46,10 +46,10 @@ class CommandError(RunError):
 def environment() -> dict[str, str]:
     """Return the environment of subprocesses: no locale, no DOCKER_HOST, only paths and proxies of the user's shell. In
     PATH the current directory, which may be another user's, is left out."""
-    kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
-    path = [part for part in kept.get("PATH", "/usr/bin:/bin").split(":") if part.startswith("/")]
+    inherited = {key: os.environ[key] for key in _KEPT if key in os.environ}
+    path = [part for part in inherited.get("PATH", "/usr/bin:/bin").split(":") if part.startswith("/")]
     missing = [part for part in ("/usr/local/sbin", "/usr/sbin", "/sbin") if part not in path]
-    return {**kept, "PATH": ":".join([*path, *missing]), "LC_ALL": "C.UTF-8"}
+    return {**inherited, "PATH": ":".join([*path, *missing]), "LC_ALL": "C.UTF-8"}
 
 
 def python_module(name: str, *words: str) -> list[str]:
@@ -78,10 +78,10 @@ def which(tool: str) -> str | None:
 
 def require(tool: str, package: str = "") -> str:
     """Return the path of a tool. Raises MachineError with its package."""
-    found = which(tool)
-    if not found:
+    path = which(tool)
+    if not path:
         raise MachineError(f"{tool} is not installed", install_fix(package or PACKAGES.get(tool, tool), tool))
-    return found
+    return path
 
 
 def install_fix(packages: str, program: str = "") -> str:

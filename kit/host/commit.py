@@ -23,8 +23,8 @@ _MOST = 32 << 20
 
 def ci_commit(environ: Mapping[str, str] = os.environ) -> str:
     """Return the commit that the CI job builds; '' outside of CI."""
-    found = (environ.get(name, "").strip().lower() for name in CI_VARIABLES)
-    return next((text for text in found if _COMMIT.fullmatch(text)), "")
+    values = (environ.get(name, "").strip().lower() for name in CI_VARIABLES)
+    return next((text for text in values if _COMMIT.fullmatch(text)), "")
 
 
 def find_commit(directory: Path | None) -> str:

@@ -52,7 +52,7 @@ def own_data(path: str | os.PathLike[str], size: int) -> int | None:
 
 
 def _own_extents(file: int, size: int) -> int:
-    start, own = 0, 0
+    start, exclusive = 0, 0
     while start < size:
         listed = bytearray(_HEAD.size + _ROOM * _EXTENT.size)
         _HEAD.pack_into(listed, 0, start, size - start, 0, 0, _ROOM)
@@ -62,8 +62,8 @@ def _own_extents(file: int, size: int) -> int:
         for offset in range(_HEAD.size, _HEAD.size + count * _EXTENT.size, _EXTENT.size):
             logical, length, flags = _EXTENT.unpack_from(listed, offset)
             if not flags & (_UNWRITTEN | _SHARED):
-                own += max(0, min(logical + length, size) - max(logical, start))
+                exclusive += max(0, min(logical + length, size) - max(logical, start))
             start = max(start, logical + length)
         if flags & _LAST:
             break
-    return own
+    return exclusive

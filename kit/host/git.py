@@ -59,10 +59,11 @@ def _viewed(directory: str) -> Iterator[Repository]:
     top = next((path for path in (place, *place.parents) if is_repository(path)), None)
     if top is None:
         raise RunError(f"git of {directory} failed: not a git repository", "name a directory of a Git repository")
-    with scratch(Path(tempfile.gettempdir())) as own:
-        words: list[str | Path] = ["git", "clone", "-q", "--mirror", "--shared", "--template=", "--", top, own / "view"]
-        run(words, env={**sudo_user(), "GIT_ALLOW_PROTOCOL": "file"}, cwd=own, what=f"git of {directory}")
-        yield Repository(own / "view", place, top)
+    with scratch(Path(tempfile.gettempdir())) as workspace:
+        mirror = workspace / "view"
+        words: list[str | Path] = ["git", "clone", "-q", "--mirror", "--shared", "--template=", "--", top, mirror]
+        run(words, env={**sudo_user(), "GIT_ALLOW_PROTOCOL": "file"}, cwd=workspace, what=f"git of {directory}")
+        yield Repository(mirror, place, top)
 
 
 def sudo_user() -> dict[str, str]:
@@ -103,10 +104,10 @@ def left_out(directory: str, commit: str) -> str:
         modules = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
         empty = view.directory / "empty"
         empty.mkdir()
-        own = replace(view, place=empty, top=empty)
+        empty_view = replace(view, place=empty, top=empty)
         here = {"GIT_WORK_TREE": str(empty)}  # attributes are then those of the commit
-        own.git("read-tree", commit, **here)
+        empty_view.git("read-tree", commit, **here)
         below = str(view.place.relative_to(view.top))
-        changed = own.git("ls-files", "-z", "--", ":(exclude,attr:!filter)", below, **here).split("\0")
+        changed = empty_view.git("ls-files", "-z", "--", ":(exclude,attr:!filter)", below, **here).split("\0")
     parts = (("submodule", modules), ("what a filter (LFS) makes of", [name for name in changed if name]))
     return "; ".join(f"{what} {listed(names, _NAMED)}" for what, names in parts if names)

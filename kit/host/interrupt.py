@@ -19,20 +19,17 @@ _SAID = b"\nkit: interrupted: ends what is in hand\n"
 
 @dataclass
 class _Interrupts:
-    """``held``: interrupts wait for a window. ``windows``: number of open blocks in which the main thread may be
-    interrupted."""
-
-    asked: bool = False
+    requested: bool = False
     raised: bool = False
-    held: bool = False
-    windows: int = 0
+    delayed: bool = False  # interrupts wait for a window
+    windows: int = 0  # open blocks in which the main thread may be interrupted
 
     def ask(self, number: int, frame: FrameType | None) -> None:
         """Raise on the first interrupt; further ones must not end the clean-up."""
-        if self.asked:
+        if self.requested:
             return
-        self.asked = True
-        if self.windows or not self.held:
+        self.requested = True
+        if self.windows or not self.delayed:
             self.interrupt()
         with suppress(OSError):  # the reader was interrupted too: kit … 2>&1 | tee
             os.write(2, _SAID)
@@ -42,7 +39,7 @@ class _Interrupts:
         raise KeyboardInterrupt
 
     def interrupt_if_due(self) -> None:
-        if self.asked and not self.raised:
+        if self.requested and not self.raised:
             self.interrupt()
 
 
@@ -63,30 +60,30 @@ def take_interrupts() -> None:
 def interrupts_held() -> Iterator[None]:
     """Delay SIGINT and SIGTERM until the next ``interruptible``, at the latest until the end of the block. Raises
     KeyboardInterrupt there. Only the main thread is interrupted: in other threads this has no effect."""
-    if not _in_main_thread() or (_interrupts and _interrupts.held):
+    if not _in_main_thread() or (_interrupts and _interrupts.delayed):
         yield
         return
-    with _taken() as taken:
-        taken.held = True
+    with _activated() as active:
+        active.delayed = True
         try:
             yield
         finally:
-            taken.held = False
-    taken.interrupt_if_due()
+            active.delayed = False
+    active.interrupt_if_due()
 
 
 @contextmanager
-def _taken() -> Iterator[_Interrupts]:
+def _activated() -> Iterator[_Interrupts]:
     """Yield the active interrupts of this process. If there are none, install handlers, and restore the former ones at
     the end."""
     global _interrupts
     if _interrupts:
         yield _interrupts
         return
-    _interrupts = taken = _Interrupts()
-    before = [(number, signal.signal(number, taken.ask)) for number in _SIGNALS]
+    _interrupts = active = _Interrupts()
+    before = [(number, signal.signal(number, active.ask)) for number in _SIGNALS]
     try:
-        yield taken
+        yield active
     finally:
         for number, handler in before:
             signal.signal(number, handler)
@@ -96,16 +93,16 @@ def _taken() -> Iterator[_Interrupts]:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Permit KeyboardInterrupt at any point of the block: the block makes nothing that must be undone by name."""
-    taken = _interrupts if _in_main_thread() else None
-    if taken is None:
+    active = _interrupts if _in_main_thread() else None
+    if active is None:
         yield
         return
-    taken.windows += 1
+    active.windows += 1
     try:
-        taken.interrupt_if_due()
+        active.interrupt_if_due()
         yield
     finally:
-        taken.windows -= 1
+        active.windows -= 1
 
 
 def checkpoint() -> None:

@@ -75,8 +75,8 @@ def _holder(descriptor: int) -> str:
     """Return who holds the lock: the session's name, else the kernel's information."""
     info = os.fstat(descriptor)
     inode = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
-    found = re.search(rf"^\d+: FLOCK +ADVISORY +WRITE +(\d+) {inode} ", _read("/proc/locks"), re.MULTILINE)
-    return _describe(int(found[1])) if found else "another session"
+    match = re.search(rf"^\d+: FLOCK +ADVISORY +WRITE +(\d+) {inode} ", _read("/proc/locks"), re.MULTILINE)
+    return _describe(int(match[1])) if match else "another session"
 
 
 def _describe(pid: int) -> str:

@@ -22,8 +22,8 @@ _LINKS = 8
 
 def hashed_machine_id() -> str:
     """Return a hash that tells machines apart without naming them."""
-    known = _given(machine_root()) or _kept()
-    return hashlib.sha256(f"storage-driver-test-kit {known}".encode()).hexdigest()[:12]
+    identity = _given(machine_root()) or _kept()
+    return hashlib.sha256(f"storage-driver-test-kit {identity}".encode()).hexdigest()[:12]
 
 
 def _given(root: Path) -> str:
@@ -45,19 +45,19 @@ def _kept() -> str:
     """Return a random id that stays in the state directory; 'unknown' if it can't stay there."""
     try:
         file = find_paths().state / "machine-id"
-        if not (found := _read(file)):
+        if not (text := _read(file)):
             make_private(file.parent, passable_mode())
             write_file(file, f"{secrets.token_hex(16)}\n".encode())
-            found = _read(file)
+            text = _read(file)
     except (OSError, MachineError):
-        found = ""
-    return found or "unknown"
+        text = ""
+    return text or "unknown"
 
 
 def _read(file: Path) -> str:
     try:
         with open_regular(file, os.O_NOFOLLOW) as opened:
-            found = opened.read(64).decode("ascii", "replace").strip()
+            text = opened.read(64).decode("ascii", "replace").strip()
     except OSError:
         return ""
-    return found if _ID.fullmatch(found) else ""
+    return text if _ID.fullmatch(text) else ""

@@ -17,20 +17,19 @@ _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class Mount:
-    """One line of the table. ``own``: options of this mount. ``shared``: options of its filesystem. ``root``: the
-    directory of the filesystem that is visible at ``path``."""
+    """One line of the table."""
 
     device: str  # MAJOR:MINOR
     path: Path
     type: str
     source: str
-    own: str
-    shared: str = ""
-    root: str = "/"
+    mount_options: str  # of this mount
+    shared: str = ""  # options of its filesystem: superblock options
+    root: str = "/"  # the directory of the filesystem that is visible at path
 
     @property
     def options(self) -> str:
-        return f"{self.own},{self.shared}"
+        return f"{self.mount_options},{self.shared}"
 
 
 def read_mounts(process: int | str = "self") -> tuple[Mount, ...]:
@@ -44,10 +43,10 @@ def parse_mounts(table: bytes) -> tuple[Mount, ...]:
 
 
 def _parse(line: bytes) -> Mount:
-    fields = [os.fsdecode(_ESCAPE.sub(lambda found: bytes([int(found[1], 8)]), part)) for part in line.split(b" ")]
-    device, root, path, own = fields[2:6]
+    fields = [os.fsdecode(_ESCAPE.sub(lambda escape: bytes([int(escape[1], 8)]), part)) for part in line.split(b" ")]
+    device, root, path, mount_options = fields[2:6]
     kind, source, shared = fields[fields.index("-", 6) + 1 :][:3]
-    return Mount(device, Path(path), kind, source, own, shared, root)
+    return Mount(device, Path(path), kind, source, mount_options, shared, root)
 
 
 def mount_of(path: Path, process: int | str = "self") -> Mount:
@@ -65,14 +64,14 @@ def mount_of(path: Path, process: int | str = "self") -> Mount:
 def own_path(path: Path, process: int) -> Path:
     """Return the path at which this process sees a directory that another process sees at ``path``. Raises RunError if
     no mount of this process shows it."""
-    theirs = mount_of(path, process)
-    inside = Path(theirs.root) / path.relative_to(theirs.path)
+    outer = mount_of(path, process)
+    inside = Path(outer.root) / path.relative_to(outer.path)
     for mount in read_mounts():
-        if mount.device == theirs.device and inside.is_relative_to(mount.root):
-            found = mount.path / inside.relative_to(mount.root)
+        if mount.device == outer.device and inside.is_relative_to(mount.root):
+            visible = mount.path / inside.relative_to(mount.root)
             with suppress(OSError):  # hidden by another mount
-                if found.samefile(f"/proc/{process}/root{path}"):
-                    return found
+                if visible.samefile(f"/proc/{process}/root{path}"):
+                    return visible
     raise RunError(f"{path} of process {process} lies on no mount of this session", "use an engine without @VERSION")
 
 

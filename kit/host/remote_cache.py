@@ -29,7 +29,7 @@ VARIABLE = "KIT_CACHE_FROM"
 _NEEDED = (VARIABLE, "SSL_CERT_FILE", "SSL_CERT_DIR")
 _CHUNK = 1 << 20
 _RECORD = 1 << 20  # maximum bytes of a record
-_TOLD = 10.0  # seconds between two progress messages
+_REPORT_EVERY = 10.0  # seconds between two progress messages
 
 
 @dataclass(frozen=True)
@@ -61,22 +61,22 @@ class Peer:
     def bring(self, name: str, target: Path, size: int, digest: str | None, tell: Callable[[str], None]) -> None:
         """Write a file with this number of bytes. ``digest``: its SHA-256; None if the caller checks the content.
         Raises KitError with what is wrong in the file."""
-        found, told = hashlib.sha256(), time.monotonic()
+        hasher, reported_at = hashlib.sha256(), time.monotonic()
         with self._open(name) as chunks, target.open("wb") as file:
             if chunks is None:
                 raise RunError(f"it has no {name}")
             for data in chunks:
-                found.update(data)
+                hasher.update(data)
                 file.write(data)
                 if file.tell() > size:
                     raise RunError(f"{name} is longer than its record says")
-                if time.monotonic() - told > _TOLD:
-                    told = time.monotonic()
+                if time.monotonic() - reported_at > _REPORT_EVERY:
+                    reported_at = time.monotonic()
                     tell(f"{name}: {file.tell() >> 20} of {size >> 20} MiB")
             if file.tell() < size:
                 raise RunError(f"{name} is shorter than its record says")
-        if digest is not None and found.hexdigest() != digest:
-            raise RunError(f"{name} is not what its record says: digest {found.hexdigest()[:12]}, not {digest[:12]}")
+        if digest is not None and hasher.hexdigest() != digest:
+            raise RunError(f"{name} is not what its record says: digest {hasher.hexdigest()[:12]}, not {digest[:12]}")
 
     def directory(self, name: str) -> Path | None:
         """Return the names in a readable directory; None for an unreadable one and for HTTP, which lists nothing."""
@@ -156,11 +156,11 @@ def from_peers(what: str, take: Callable[[Peer], T | None], tell: Callable[[str]
     unusable peer: it is reported, and the next peer is asked. Raises UsageError for an invalid address."""
     for peer in map(parse_peer, os.environ.get(VARIABLE, "").split()):
         try:
-            found = take(peer)
+            entry = take(peer)
         except (KitError, OSError) as error:
             reason = error.message if isinstance(error, KitError) else said_by_system(error)
             tell(f"{what} is not copied from {peer}: {reason}")
             continue
-        if found is not None:
-            return found
+        if entry is not None:
+            return entry
     return None

@@ -56,7 +56,7 @@ class KernelSetting:
 
     name: str
     files: str
-    wanted: str
+    quiet_value: str
     is_noisy: Callable[[str], bool]  # of the current value
     why: str
 
@@ -69,7 +69,7 @@ class KernelSetting:
         return self.is_noisy(value)
 
     def fix(self, places: Sequence[str]) -> str:
-        return f"echo {self.wanted} | sudo tee /{self.files}"
+        return f"echo {self.quiet_value} | sudo tee /{self.files}"
 
 
 #: The governor and Intel's turbo are what pyperf's `system tune` sets, too.
@@ -109,9 +109,9 @@ class UnitSetting:
     why: str
 
     def find(self, root: Path) -> Iterator[Reading]:
-        for shown in _show(*self.units) if (root / _BOOTED).is_dir() else ():
-            if shown["LoadState"] != "not-found":
-                yield Reading(self, shown["Id"], _state(shown), _label(shown))
+        for properties in _show(*self.units) if (root / _BOOTED).is_dir() else ():
+            if properties["LoadState"] != "not-found":
+                yield Reading(self, properties["Id"], _state(properties), _label(properties))
 
     def noisy(self, value: str) -> bool:
         return value == _ACTIVE
@@ -146,27 +146,27 @@ UNIT_SETTINGS = (
 def _show(*units: str) -> Iterator[Mapping[str, str]]:
     """Return the properties of each unit, also of one that does not exist; nothing where no manager answers, as in some
     containers."""
-    wanted = "--property=Id,LoadState,UnitFileState,ActiveState,NextElapseUSecRealtime"
+    property_option = "--property=Id,LoadState,UnitFileState,ActiveState,NextElapseUSecRealtime"
     with suppress(CommandError, MachineError):
-        for block in run(["systemctl", "show", wanted, *units]).split("\n\n"):
+        for block in run(["systemctl", "show", property_option, *units]).split("\n\n"):
             yield dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
 
 
-def _state(shown: Mapping[str, str]) -> str:
+def _state(properties: Mapping[str, str]) -> str:
     """Return ``active`` or ``inactive``, and ``disabled`` or ``masked`` for what its owner does not want at all."""
-    if shown["LoadState"] != "loaded":
-        return shown["LoadState"]
-    if shown["UnitFileState"] == "disabled":
+    if properties["LoadState"] != "loaded":
+        return properties["LoadState"]
+    if properties["UnitFileState"] == "disabled":
         return "disabled"
-    return _ACTIVE if shown["ActiveState"] in _RUNNING else _INACTIVE
+    return _ACTIVE if properties["ActiveState"] in _RUNNING else _INACTIVE
 
 
-def _label(shown: Mapping[str, str]) -> str:
+def _label(properties: Mapping[str, str]) -> str:
     """Return ``fstrim.timer (next: Mon 2026-11-30 01:12:30 UTC)`` for a running timer."""
-    state, when = _state(shown), shown.get("NextElapseUSecRealtime")
+    state, when = _state(properties), properties.get("NextElapseUSecRealtime")
     if state != _ACTIVE:
         return state
-    return f"{shown['Id']} (next: {when})" if when else shown["Id"]
+    return f"{properties['Id']} (next: {when})" if when else properties["Id"]
 
 
 SETTINGS: tuple[Setting, ...] = (*KERNEL_SETTINGS, *UNIT_SETTINGS)

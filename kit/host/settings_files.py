@@ -23,13 +23,13 @@ _KERNELS = frozenset({"proc", "sysfs", "cgroup", "cgroup2", "configfs", "debugfs
 
 def find_settings(directory: Path | None = None) -> dict[str, ConfigEntry]:
     """Return the settings that hold in a directory, by default the current one. Raises UsageError."""
-    return merged(item for path, table in settings_files(directory) for item in _read(path, table))
+    return merged(entry for path, table in settings_files(directory) for entry in _read(path, table))
 
 
 def configured_store(directory: Path | None = None) -> str:
     """Return the store's URL of the settings; '' without one. Raises UsageError."""
-    found = find_settings(directory).get("store")
-    return str(found.value) if found else ""
+    entry = find_settings(directory).get("store")
+    return str(entry.value) if entry else ""
 
 
 def settings_files(directory: Path | None = None) -> Iterator[tuple[Path, str]]:
@@ -39,14 +39,14 @@ def settings_files(directory: Path | None = None) -> Iterator[tuple[Path, str]]:
     for parent in _upwards(directory or Path()):
         if _is_everybodys(parent):
             continue
-        found = [(parent / PROJECT, ""), (parent / PYPROJECT, TABLE)]
-        mine = [(path, table) for path, table in found if _has(path, table)]
-        if mine:
-            yield from mine
+        candidates = [(parent / PROJECT, ""), (parent / PYPROJECT, TABLE)]
+        existing = [(path, table) for path, table in candidates if _has(path, table)]
+        if existing:
+            yield from existing
             break
-    own = config_file()
-    if _has(own, ""):
-        yield own, ""
+    user_file = config_file()
+    if _has(user_file, ""):
+        yield user_file, ""
 
 
 def _upwards(directory: Path) -> Sequence[Path]:

@@ -43,11 +43,11 @@ class _Map:
     """A file of which only so many blocks may be read: those of a sparse file's map."""
 
     file: IO[bytes]
-    left: int
+    remaining: int
 
     def read(self, size: int) -> bytes:
-        self.left -= 1
-        if self.left < 0:
+        self.remaining -= 1
+        if self.remaining < 0:
             raise tarfile.ReadError("a sparse file has too many parts")
         return self.file.read(size)
 
@@ -103,14 +103,14 @@ def write_tarball(target: Path | Any, form: int = tarfile.PAX_FORMAT) -> tarfile
 class Holes:
     """The bytes of holes that entries may still have: they become zeros."""
 
-    left: int = _MOST_HOLES
+    remaining: int = _MOST_HOLES
 
     def spend(self, member: tarfile.TarInfo) -> None:
         """Raises tarfile.ReadError if the entry has more."""
         parts: Any = member.sparse  # (offset, size)
         if parts is not None:
-            self.left -= max(0, member.size - sum(size for _, size in parts))
-        if self.left < 0:
+            self.remaining -= max(0, member.size - sum(size for _, size in parts))
+        if self.remaining < 0:
             raise tarfile.ReadError(f"{member.name[:60]} has more than {_MOST_HOLES >> 30} GiB of holes")
 
 

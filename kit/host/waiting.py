@@ -23,13 +23,13 @@ def wait_for(find: Callable[[], T | None], ended: Callable[[], str], patience: f
     """Return the first true value of ``find``. ``ended``: returns why it will never be true, or ''. Raises
     NotReadyError with that reason, or after ``patience`` seconds."""
     deadline = time.monotonic() + patience
-    while not (found := find()):
+    while not (value := find()):
         if reason := ended():
             raise NotReadyError(reason)
         if time.monotonic() > deadline:
             raise NotReadyError(f"not ready after {patience:g} s")
         time.sleep(_PAUSE)
-    return found
+    return value
 
 
 def retry(act: Callable[[], T], error: type[E], passes: Callable[[E], bool], patience: float = _RETRY_PATIENCE) -> T:

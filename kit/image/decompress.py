@@ -40,7 +40,7 @@ _LEAST, _RATIO = 1 << 30, 100
 class Allowance:
     """How many bytes an image may still decompress to."""
 
-    left: int
+    remaining: int
 
     @classmethod
     def of(cls, size: int) -> Allowance:
@@ -48,8 +48,8 @@ class Allowance:
         return cls(max(_LEAST, _RATIO * size))
 
     def spend(self, size: int) -> None:
-        self.left -= size
-        if self.left < 0:
+        self.remaining -= size
+        if self.remaining < 0:
             raise UnusableError(f"it decompresses to more than 1 GiB and {_RATIO} times its size")
 
 

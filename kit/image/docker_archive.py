@@ -35,15 +35,15 @@ def read_docker_archive(files: ImageFiles, name: str) -> Manifest:
     """Return the image of that tag, or with '' the only one. Raises UnusableError, UnreadableError."""
     entry = _named(decode_json(tuple[_Entry, ...], read_json(files, MARKER)), name)
     config = read_json(files, entry.config)
-    named = _BY_DIGEST.fullmatch(entry.config)
-    if named:
-        check_digest(config, f"sha256:{named[1]}", f"{entry.config[:32]}…")
+    digest_match = _BY_DIGEST.fullmatch(entry.config)
+    if digest_match:
+        check_digest(config, f"sha256:{digest_match[1]}", f"{entry.config[:32]}…")
     return make_manifest(config, [(layer, "", None) for layer in entry.layers])
 
 
-def _named(found: Sequence[_Entry], name: str) -> _Entry:
-    chosen = [entry for entry in found if not name or name in (entry.tags or ())]
-    inside = [f"'{(entry.tags or (entry.config,))[0][:90]}'" for entry in found]
+def _named(entries: Sequence[_Entry], name: str) -> _Entry:
+    chosen = [entry for entry in entries if not name or name in (entry.tags or ())]
+    inside = [f"'{(entry.tags or (entry.config,))[0][:90]}'" for entry in entries]
     if not chosen:
         raise no_such_image(name, inside)
     if len({entry.config for entry in chosen}) > 1:

@@ -31,21 +31,21 @@ class _Hidden:
 def flatten(layers: list[Path], rootfs: Path) -> None:
     """Write the visible content of all layers, lowest first, as one tarball whose names begin with ``./``."""
     hidden = _Hidden()
-    kept: list[dict[str, int]] = []
+    visible_names: list[dict[str, int]] = []
     for layer in reversed(layers):
-        own, above = _read(layer, hidden)
-        kept.insert(0, own)
+        layer_names, above = _read(layer, hidden)
+        visible_names.insert(0, layer_names)
         hidden.names |= above.names
         hidden.below |= above.below
     with write_tarball(rootfs) as target:
         output = _Output(target)
-        for layer, own in zip(layers, kept, strict=True):
-            _copy(layer, own, output)
+        for layer, layer_names in zip(layers, visible_names, strict=True):
+            _copy(layer, layer_names, output)
 
 
 def _read(layer: Path, hidden: _Hidden) -> tuple[dict[str, int], _Hidden]:
     """Return the visible names of a layer, each with the number of its last entry; and what this layer hides."""
-    own: dict[str, int] = {}
+    names: dict[str, int] = {}
     above = _Hidden()
     with read_tarball(layer) as tar:
         for number, member in enumerate(members(tar)):
@@ -58,11 +58,11 @@ def _read(layer: Path, hidden: _Hidden) -> tuple[dict[str, int], _Hidden]:
                 above.names.add(gone)
                 above.below.add(gone)
             elif name:
-                own[name] = number
+                names[name] = number
                 above.names.add(name)
                 if not member.isdir():
                     above.below.add(name)
-    return {name: number for name, number in own.items() if not hidden.hides(name)}, above
+    return {name: number for name, number in names.items() if not hidden.hides(name)}, above
 
 
 @dataclass
@@ -107,13 +107,13 @@ class _Output:
         self.written.add(name)
 
 
-def _copy(layer: Path, own: dict[str, int], output: _Output) -> None:
-    """Add the visible entries of a layer. ``own``: their names, each with the number of its entry."""
+def _copy(layer: Path, names: dict[str, int], output: _Output) -> None:
+    """Add the visible entries of a layer. ``names``: of these, each with the number of its entry."""
     with read_tarball(layer) as tar, read_tarball(layer) as again:
         links = _Links()
         for number, member in enumerate(members(tar, holes=output.holes)):
             name = _name(member.name)
-            if own.get(name) != number:
+            if names.get(name) != number:
                 links.hide(member, name)
                 continue
             source: IO[bytes] | None = tar.extractfile(member) if member.isreg() else None

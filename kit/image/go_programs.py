@@ -33,16 +33,18 @@ class GoPrograms:
         """Write the programs into a new directory; everything else that Go writes is removed. ``together``: begins a
         command line that ends with the kit. Raises MachineError without a Go that can, RunError if a build fails."""
         directory.mkdir()
-        with scratch(directory.parent) as made:
-            environment = self._environment(made, directory)
+        with scratch(directory.parent) as workspace:
+            environment = self._environment(workspace, directory)
             self._check(environment)
             for package in self.packages:
                 try:
-                    self._install(package, environment, made, together)
+                    self._install(package, environment, workspace, together)
                 except CommandError as error:
                     raise RunError(f"building {package} failed: {explain(error.said)}", _fix(error.said)) from None
 
-    def _install(self, package: str, environment: dict[str, str], made: Path, together: Sequence[str | Path]) -> None:
+    def _install(
+        self, package: str, environment: dict[str, str], workspace: Path, together: Sequence[str | Path]
+    ) -> None:
         """Build one package. Raises CommandError."""
         path, _, version = package.partition("@")
         module, _, program = path.rpartition("/cmd/")
@@ -52,50 +54,52 @@ class GoPrograms:
             return run([*together, "go", *words], env=environment, cwd=cwd)
 
         if main:  # in a module of its own, which requires the other one
-            source, what = made / "source" / program, ["-mod=mod", "."]
+            source, what = workspace / "source" / program, ["-mod=mod", "."]
             source.mkdir(parents=True)
             shutil.copy(main, source)
             go("mod", "init", f"kit.local/{program}", cwd=source)
             go("get", "-modcacherw", f"{module}@{version}", cwd=source)
         else:  # in its module's own directory: only there does go build one that excludes or replaces others
             # From a directory without go.mod, which go looks for in all above.
-            found = json.loads(go("mod", "download", "-modcacherw", "-json", f"{module}@{version}", cwd=Path("/")))
-            source, what = made / "source" / f"{module}@{version}".replace("/", "_"), [f"./cmd/{program}"]
+            module_info = json.loads(
+                go("mod", "download", "-modcacherw", "-json", f"{module}@{version}", cwd=Path("/"))
+            )
+            source, what = workspace / "source" / f"{module}@{version}".replace("/", "_"), [f"./cmd/{program}"]
             if not source.is_dir():
-                shutil.copytree(found["Dir"], source)
+                shutil.copytree(module_info["Dir"], source)
         go("install", "-trimpath", "-modcacherw", *self.flags, *what, cwd=source)
 
-    def _environment(self, made: Path, directory: Path) -> dict[str, str]:
+    def _environment(self, workspace: Path, directory: Path) -> dict[str, str]:
         """Return variables that override the user's: the same programs come out everywhere. What says where modules
         are, GOPROXY for example, stays the user's."""
-        ours = {
-            "CGO_ENABLED": "0", "GOAMD64": "", "GOARM64": "", "GOBIN": str(directory), "GOCACHE": str(made / "build"),
-            "GOEXPERIMENT": "", "GOFLAGS": "", "GOPATH": str(made / "go"), "GOTOOLCHAIN": f"go{self.version}",
-            "GOTMPDIR": str(made), "GOWORK": "off",
+        overrides = {
+            "CGO_ENABLED": "0", "GOAMD64": "", "GOARM64": "", "GOBIN": str(directory), "GOEXPERIMENT": "",
+            "GOFLAGS": "", "GOCACHE": str(workspace / "build"), "GOPATH": str(workspace / "go"),
+            "GOTMPDIR": str(workspace), "GOTOOLCHAIN": f"go{self.version}", "GOWORK": "off",
         }  # fmt: skip
-        theirs = ("GOENV", "GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "SSL_CERT_FILE", "SSL_CERT_DIR")
-        return {**{name: os.environ[name] for name in theirs if name in os.environ}, **ours}
+        passed = ("GOENV", "GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "SSL_CERT_FILE", "SSL_CERT_DIR")
+        return {**{name: os.environ[name] for name in passed if name in os.environ}, **overrides}
 
     def _check(self, environment: dict[str, str]) -> None:
         try:
             require("go")
         except MachineError as error:
             raise MachineError(error.message, _NEWER) from None
-        found = re.search(r"go(\d+)\.(\d+)", run(["go", "version"], env={**environment, "GOTOOLCHAIN": "local"}))
-        if not found or tuple(map(int, found.groups())) < _FETCHING:
-            raise MachineError(f"{found[0] if found else 'this go'} cannot fetch Go {self.version}", _NEWER)
+        match = re.search(r"go(\d+)\.(\d+)", run(["go", "version"], env={**environment, "GOTOOLCHAIN": "local"}))
+        if not match or tuple(map(int, match.groups())) < _FETCHING:
+            raise MachineError(f"{match[0] if match else 'this go'} cannot fetch Go {self.version}", _NEWER)
         try:
             run(["go", "version"], env=environment)
         except CommandError as error:
             raise MachineError(f"go cannot fetch Go {self.version}: {explain(error.said)}", _fix(error.said)) from None
 
 
-def explain(said: str) -> str:
+def explain(output: str) -> str:
     """Return why go failed, from its output: the last lines, without those of its progress."""
-    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("go: downloading ")]
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("go: downloading ")]
     return "; ".join(lines[-2:]) or "go does not say why"
 
 
-def _fix(said: str) -> str:
-    lost = re.search(r"dial tcp|no such host|i/o timeout|Forbidden|not found|connection re", said)
+def _fix(output: str) -> str:
+    lost = re.search(r"dial tcp|no such host|i/o timeout|Forbidden|not found|connection re", output)
     return "check that go reaches its module proxy: go env GOPROXY" if lost else "see the output in session.log"

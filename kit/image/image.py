@@ -73,8 +73,8 @@ class ImageCache:
         self._cache = cache
 
     def list(self) -> tuple[Image, ...]:
-        found = [self._read(path.parent) for path in self.directory.glob("*/image.json")]
-        return tuple(sorted(filter(None, found), key=lambda image: -image.created))
+        images = [self._read(path.parent) for path in self.directory.glob("*/image.json")]
+        return tuple(sorted(filter(None, images), key=lambda image: -image.created))
 
     def remove(self, name: str) -> tuple[Image, ...]:
         """Remove images by name or digest prefix. Raises UsageError if none matches."""
@@ -163,14 +163,14 @@ class ImageCache:
     def _get(self, key: str, name: str, origin: str, build: Builder, force: bool, tell: Callable[[str], None]) -> Image:
         """``build`` has checked its output."""
         target = self.directory / key
-        found = None if force else self._read(target)
-        if found:
+        image = None if force else self._read(target)
+        if image:
             mark_used(target)
-            return found
+            return image
         make_directory(self.directory)
         with self._alone(key, lambda: tell(f"waiting for another process that makes image {name}")):
-            found = None if force else self._read(target)
-            return found or self._make(target, name, origin, build)
+            image = None if force else self._read(target)
+            return image or self._make(target, name, origin, build)
 
     @contextmanager
     def _alone(self, key: str, on_wait: Callable[[], None]) -> Iterator[None]:
@@ -252,7 +252,7 @@ def _check_holes(directory: Path) -> None:
         int(run(["du", "-sx", form, *_LEFT_OUT, "."], cwd=directory, what=f"size of {directory}").split()[0])
         for form in ("-B1", "-b")
     )
-    if length > Allowance.of(used).left:
+    if length > Allowance.of(used).remaining:
         raise UsageError(
             f"{directory}: {length >> 30} GiB of files take {used >> 20} MiB, and their holes would become zeros",
             "remove its sparse files",
@@ -297,8 +297,8 @@ def _without_devices(tarball: Path) -> list[str]:
                 devices[plain_name(member.name)] = local_name(member.name)
                 if len(devices) > _MOST_DEVICES:
                     raise ValueError(f"it has more than {_MOST_DEVICES} device nodes")
-    named = [f"--exclude={name}" for name in devices.values()]
-    return ["--anchored", "--no-wildcards", *named, "--no-anchored", "--wildcards"] if named else []
+    exclusions = [f"--exclude={name}" for name in devices.values()]
+    return ["--anchored", "--no-wildcards", *exclusions, "--no-anchored", "--wildcards"] if exclusions else []
 
 
 def _sha256(path: Path) -> str:

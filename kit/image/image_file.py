@@ -66,14 +66,14 @@ def has_layers(path: Path) -> bool:
     decompressing it takes too much memory."""
     if path.is_dir():
         return True
-    found = False
+    marked = False
     try:
         with plain(path) as stream:
             # Nothing comes from a program that refuses the file; it says why at the end of the block.
-            found = bool(cast(BufferedReader, stream).peek(1)) and _has_marker(stream)
+            marked = bool(cast(BufferedReader, stream).peek(1)) and _has_marker(stream)
     except (*DAMAGED, UnusableError, OSError):
         pass  # also of a program whose output is not read to its end
-    return found
+    return marked
 
 
 def _has_marker(stream: IO[bytes]) -> bool:
@@ -92,12 +92,12 @@ def from_image_file(path: Path, name: str, cache: ImageCache) -> Image:
     what = path / "index.json" if path.is_dir() else path
     if not what.is_file():
         raise UsageError(f"{path}: index.json is missing", WRITE_AGAIN)
-    said = f"{what.resolve()} {identity(what)} {name}"
-    key = hashlib.sha256(said.encode()).hexdigest()[:12]
-    shown = f"{path.name}:{name}" if name else path.name
+    key_text = f"{what.resolve()} {identity(what)} {name}"
+    key = hashlib.sha256(key_text.encode()).hexdigest()[:12]
+    label = f"{path.name}:{name}" if name else path.name
     origin = f"{path}:{name}" if name else str(path)
     return cache.make(
-        f"saved-{key}", shown, origin, lambda rootfs, archive: read_image_file(path, rootfs, archive, name)
+        f"saved-{key}", label, origin, lambda rootfs, archive: read_image_file(path, rootfs, archive, name)
     )
 
 

@@ -121,17 +121,17 @@ def read_json(files: ImageFiles, name: str) -> bytes:
 
 def unpack_layers(files: ImageFiles, layers: tuple[Layer, ...], scratch: Path, allowance: Allowance) -> list[Path]:
     """Return the uncompressed tarball of each layer, checked. Raises UnusableError."""
-    made: dict[str, tuple[Path, str]] = {}
-    found = []
+    unpacked: dict[str, tuple[Path, str]] = {}
+    tarballs = []
     for number, layer in enumerate(layers, 1):
-        if layer.file not in made:
+        if layer.file not in unpacked:
             target = scratch / f"layer-{number}.tar"
-            made[layer.file] = target, _unpacked(files, layer, target, allowance, number)
-        path, digest = made[layer.file]
+            unpacked[layer.file] = target, _unpacked(files, layer, target, allowance, number)
+        path, digest = unpacked[layer.file]
         if digest != hexadecimal(layer.diff_id):
             raise UnusableError(f"layer {number} is not what the image's configuration says: the file is damaged")
-        found.append(path)
-    return found
+        tarballs.append(path)
+    return tarballs
 
 
 def _unpacked(files: ImageFiles, layer: Layer, target: Path, allowance: Allowance, number: int) -> str:

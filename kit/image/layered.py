@@ -17,11 +17,11 @@ def add_layers(program: Path, rootfs: Path, archive: Path, date: str) -> None:
     """Run ``program DIRECTORY``, add each layer it writes to the tarball ``rootfs``, and write ``archive``, an image
     that keeps the layers apart (Docker Image Specification v1.2, the format of ``docker save``). ``date``: of files,
     in seconds since 1970."""
-    with scratch(rootfs.parent) as made:
-        written = made / "layers"
+    with scratch(rootfs.parent) as workspace:
+        written = workspace / "layers"
         written.mkdir()
         run([sys.executable, "-I", program, written], what=f"layers of {program.parent.name}")
-        base = made / "base.tar"
+        base = workspace / "base.tar"
         base.write_bytes(b"")
         run(["cp", "--reflink=auto", rootfs, base])
         layers = [base]

@@ -109,9 +109,9 @@ def architectures() -> tuple[str, ...]:
     return _ARCHITECTURES.get(machine, (machine,))
 
 
-def other_machine(found: Sequence[Platform]) -> OtherMachineError:
+def other_machine(platforms: Sequence[Platform]) -> OtherMachineError:
     """Return the error for an image that exists for these platforms alone."""
-    names = list(dict.fromkeys(str(item)[:40] for item in found))
+    names = list(dict.fromkeys(str(platform)[:40] for platform in platforms))
     return OtherMachineError(
         f"it has no image for this machine (linux/{architectures()[0]}), only for {listed(names, NAMED)}",
         "use an image for this machine, or write it again with all platforms",
@@ -151,18 +151,18 @@ class _Config(msgspec.Struct):
 def make_manifest(config: bytes, files: Sequence[tuple[str, str, int | None]]) -> Manifest:
     """Return the description of an image. ``files``: file, digest and size of each layer. Raises UnusableError,
     UnreadableError."""
-    read = decode_json(_Config, config)
-    made_for = Platform(read.architecture, read.os, read.variant)
+    parsed = decode_json(_Config, config)
+    made_for = Platform(parsed.architecture, parsed.os, parsed.variant)
     if made_for.rank is None:
         raise other_machine([made_for])
-    digests = read.rootfs.diff_ids
+    digests = parsed.rootfs.diff_ids
     if len(digests) != len(files):
         raise UnusableError(f"it has {len(files)} layers, and its configuration lists {len(digests)}")
     if len(files) > _MOST_LAYERS:
         raise UnusableError(f"it has {len(files)} layers, more than {_MOST_LAYERS}", "use an image of fewer layers")
     for digest in digests:
         hexadecimal(digest)
-    env = (read.config and read.config.env) or ()
+    env = (parsed.config and parsed.config.env) or ()
     return Manifest(
         config,
         tuple((key, value) for key, equals, value in (entry.partition("=") for entry in env) if equals),

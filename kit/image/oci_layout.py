@@ -100,62 +100,62 @@ def read_oci_layout(files: ImageFiles, name: str) -> Manifest:
 
 
 def _images(index: _Index) -> tuple[_Descriptor, ...]:
-    return tuple(item for item in index.manifests if _ATTESTATION not in (item.annotations or {}))
+    return tuple(descriptor for descriptor in index.manifests if _ATTESTATION not in (descriptor.annotations or {}))
 
 
-def _named(found: Sequence[_Descriptor], name: str) -> list[_Descriptor]:
+def _named(descriptors: Sequence[_Descriptor], name: str) -> list[_Descriptor]:
     """Return the descriptors of one image: that of a name or digest, or the only one."""
     images: dict[str, list[_Descriptor]] = {}
-    for item in found:
+    for descriptor in descriptors:
         # Without a name, manifests of several platforms are one image; any other is one by itself.
-        label = item.names[-1] if item.names else "" if item.platform else item.digest
-        images.setdefault(label, []).append(item)
+        label = descriptor.names[-1] if descriptor.names else "" if descriptor.platform else descriptor.digest
+        images.setdefault(label, []).append(descriptor)
     inside = [f"'{label[:90]}'" if label else "one without a name" for label in images]
     if name:
-        chosen = [item for item in found if name in (*item.names, item.digest)]
+        chosen = [descriptor for descriptor in descriptors if name in (*descriptor.names, descriptor.digest)]
         if chosen:
             return chosen
         raise no_such_image(name, inside)
-    if len({tuple(item.digest for item in items) for items in images.values()}) > 1:
+    if len({tuple(descriptor.digest for descriptor in group) for group in images.values()}) > 1:
         raise several_images(inside)
     if not images:
         raise no_such_image(name, inside)
     return next(iter(images.values()))
 
 
-def _for_machine(files: ImageFiles, found: Sequence[_Descriptor]) -> _Descriptor:
+def _for_machine(files: ImageFiles, descriptors: Sequence[_Descriptor]) -> _Descriptor:
     """Return the manifest that suits this machine best."""
     able, others = [], []
-    for item in _manifests(files, found, set()):
-        rank = (item.platform or Platform()).rank
+    for descriptor in _manifests(files, descriptors, set()):
+        rank = (descriptor.platform or Platform()).rank
         if rank is None:
-            others.append(item.platform or Platform())
+            others.append(descriptor.platform or Platform())
         else:
-            able.append((rank, item))
+            able.append((rank, descriptor))
     if able:
         best = min(rank for rank, _ in able)
-        chosen = {item.digest: item for rank, item in able if rank == best}
+        chosen = {descriptor.digest: descriptor for rank, descriptor in able if rank == best}
         if len(chosen) > 1:
-            said = f"it has several images: {listed(list(chosen), NAMED)}"
-            raise UnusableError(said, "name one by its digest, after a colon: --image FILE:DIGEST")
+            reason = f"it has several images: {listed(list(chosen), NAMED)}"
+            raise UnusableError(reason, "name one by its digest, after a colon: --image FILE:DIGEST")
         return next(iter(chosen.values()))
     if others:
         raise other_machine(others)
     raise UnusableError("its index has no image")
 
 
-def _manifests(files: ImageFiles, found: Sequence[_Descriptor], seen: set[str]) -> Iterator[_Descriptor]:
-    """Yield the manifests of images, those of nested indexes among them. ``seen``: digests of indexes so far."""
-    for item in found:
-        if item.media_type in _MANIFESTS:
-            yield item
-        elif item.media_type not in _INDEXES:
-            raise UnusableError(f"it is not a container image: {item.media_type[:90]}", "use an image's layout")
-        elif item.digest not in seen:
-            seen.add(item.digest)
-            if len(seen) > _MOST_INDEXES:
+def _manifests(files: ImageFiles, descriptors: Sequence[_Descriptor], visited: set[str]) -> Iterator[_Descriptor]:
+    """Yield the manifests of images, those of nested indexes among them. ``visited``: digests of indexes so far."""
+    for descriptor in descriptors:
+        if descriptor.media_type in _MANIFESTS:
+            yield descriptor
+        elif descriptor.media_type not in _INDEXES:
+            raise UnusableError(f"it is not a container image: {descriptor.media_type[:90]}", "use an image's layout")
+        elif descriptor.digest not in visited:
+            visited.add(descriptor.digest)
+            if len(visited) > _MOST_INDEXES:
                 raise UnusableError(f"more than {_MOST_INDEXES} indexes, one in the other")
-            yield from _manifests(files, _images(decode_json(_Index, _blob(files, item))), seen)
+            yield from _manifests(files, _images(decode_json(_Index, _blob(files, descriptor))), visited)
 
 
 def _blob(files: ImageFiles, descriptor: _Descriptor) -> bytes:

@@ -23,7 +23,7 @@ class OciStore:
     """``path``: the directory, made by ``add``. Images are found by the full names under which they were written."""
 
     path: Path
-    _kept: frozenset[str] = field(default=frozenset(), init=False)
+    _preserved: frozenset[str] = field(default=frozenset(), init=False)
 
     def add(self, image: Image) -> None:
         """Write an image under its tag, with its layers if it has them, else as one layer."""
@@ -43,11 +43,11 @@ class OciStore:
     def _of_archive(self, archive: Path) -> tuple[bytes, list[str]]:
         """Write the layers; return the configuration, and the layers' digests."""
         with image_files(archive, self.path, Allowance.of(archive.stat().st_size)) as files:
-            read = read_docker_archive(files, "")
-            for layer in read.layers:
+            manifest = read_docker_archive(files, "")
+            for layer in manifest.layers:
                 with files.open(layer.file) as source, (self._blobs / hexadecimal(layer.diff_id)).open("wb") as target:
                     shutil.copyfileobj(source, target, 1 << 20)
-        return read.config, [layer.diff_id for layer in read.layers]
+        return manifest.config, [layer.diff_id for layer in manifest.layers]
 
     def _of_rootfs(self, image: Image) -> tuple[bytes, list[str]]:
         shutil.copyfile(image.rootfs, self._blobs / image.digest)
@@ -55,7 +55,7 @@ class OciStore:
 
     def digest(self, name: str) -> str:
         """Return the digest of an image's manifest. Raises KeyError."""
-        return {item["annotations"][NAME]: str(item["digest"]) for item in self._index()}[name]
+        return {entry["annotations"][NAME]: str(entry["digest"]) for entry in self._index()}[name]
 
     def size(self, name: str) -> int:
         """Return the bytes of an image's layers, as they are stored. Raises KeyError."""
@@ -64,12 +64,12 @@ class OciStore:
 
     def keep(self) -> None:
         """Have ``clear`` keep what is there now."""
-        self._kept = frozenset(os.listdir(self._blobs))
+        self._preserved = frozenset(os.listdir(self._blobs))
 
     def clear(self) -> None:
         """Remove everything that was not kept."""
-        self._write_index([item for item in self._index() if hexadecimal(item["digest"]) in self._kept])
-        for name in set(os.listdir(self._blobs)) - self._kept:
+        self._write_index([entry for entry in self._index() if hexadecimal(entry["digest"]) in self._preserved])
+        for name in set(os.listdir(self._blobs)) - self._preserved:
             (self._blobs / name).unlink()
 
     @property
@@ -77,8 +77,8 @@ class OciStore:
         return self.path / "blobs/sha256"
 
     def _index(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads((self.path / "index.json").read_bytes())["manifests"]
-        return found
+        manifests: list[dict[str, Any]] = json.loads((self.path / "index.json").read_bytes())["manifests"]
+        return manifests
 
     def _write_index(self, manifests: list[dict[str, Any]]) -> None:
         (self.path / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": manifests}))

@@ -85,14 +85,14 @@ class Recipe:
         """Write the root filesystem as a tarball, and an archive of its layers if it has any. Raises MachineError if
         mmdebstrap is missing or cannot work for this user, RunError if it fails; ``log`` then has its output."""
         log.unlink(missing_ok=True)
-        with scratch(destination.parent) as made:
-            self._make(destination, self._hooks(made), log)
+        with scratch(destination.parent) as workspace:
+            self._make(destination, self._hooks(workspace), log)
         if self.layers:
             add_layers(self._program, destination, archive, SOURCE_DATE_EPOCH)
 
-    def _hooks(self, made: Path) -> list[str]:
+    def _hooks(self, workspace: Path) -> list[str]:
         """Build what is installed beside packages, in a directory; return the hooks that install it."""
-        hooks, programs = [], made / "programs"
+        hooks, programs = [], workspace / "programs"
         if self.go_programs:
             GoPrograms(self.go, self.go_programs, self.go_flags, self.mains).build(programs, together())
         if self.rust_programs:
@@ -105,9 +105,9 @@ class Recipe:
         try:
             self._bootstrap(destination, [f"--customize-hook={hook}" for hook in hooks])
         except CommandError as error:
-            said = redact(error.said)
-            log.write_text(said + "\n", encoding="utf-8")
-            reason = f"building image {self.name} failed: {explain(said) or error.message}"
+            output = redact(error.said)
+            log.write_text(output + "\n", encoding="utf-8")
+            reason = f"building image {self.name} failed: {explain(output) or error.message}"
             hint = f"check suite ({self.suite}) and packages in {self._file}; full log: {log}"
             raise RunError(reason, hint) from None
 
@@ -134,9 +134,9 @@ class Recipe:
         ]
 
 
-def explain(said: str) -> str:
+def explain(output: str) -> str:
     """Return why mmdebstrap failed, from its output: the errors of apt and dpkg, else the last lines."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(("I: ", *_ENDING))] or lines
     errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
     return "; ".join(dict.fromkeys(errors[:_SHOWN] or lines[-_SHOWN:]))

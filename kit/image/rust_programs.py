@@ -35,19 +35,23 @@ class RustPrograms:
         user's home. ``together``: begins a command line that ends with the kit. Raises MachineError without a Rust that
         can, RunError if a build fails."""
         directory.mkdir(exist_ok=True)
-        with scratch(directory.parent) as made:
-            theirs = {name: os.environ[name] for name in _THEIRS if name in os.environ}
-            environment = {**theirs, "CARGO_PROFILE_RELEASE_STRIP": "symbols", "CARGO_TARGET_DIR": str(made / "target")}
+        with scratch(directory.parent) as workspace:
+            inherited = {name: os.environ[name] for name in _THEIRS if name in os.environ}
+            environment = {
+                **inherited,
+                "CARGO_PROFILE_RELEASE_STRIP": "symbols",
+                "CARGO_TARGET_DIR": str(workspace / "target"),
+            }
             _check(environment)
             for package in self.packages:
-                crate, _, rest = package.partition("/")
-                program, _, version = rest.partition("@")
-                words = ["cargo", "install", "--locked", "--no-track", "--root", str(made), "--bin", program]
+                crate, _, program_version = package.partition("/")
+                program, _, version = program_version.partition("@")
+                words = ["cargo", "install", "--locked", "--no-track", "--root", str(workspace), "--bin", program]
                 try:
                     run([*together, *words, f"{crate}@{version}"], env=environment, cwd=_TOP)
                 except CommandError as error:
                     raise RunError(f"building {package} failed: {explain(error.said)}", _fix(error.said)) from None
-                (made / "bin" / program).rename(directory / program)
+                (workspace / "bin" / program).rename(directory / program)
 
 
 def missing_tools() -> list[str]:
@@ -63,19 +67,19 @@ def _check(environment: dict[str, str]) -> None:
             f"building a program in Rust needs {', '.join(missing)}",
             f"install them (Debian 13 or later), or take cargo from rustup: {install_fix(packages)}",
         )
-    said = run(["cargo", "--version"], env=environment, cwd=_TOP)
-    found = re.search(r"(\d+)\.(\d+)", said)
-    if not found or tuple(map(int, found.groups())) < _OLDEST:
-        raise MachineError(f"{said.strip()} is too old for programs in Rust", _NEWER)
+    version_line = run(["cargo", "--version"], env=environment, cwd=_TOP)
+    match = re.search(r"(\d+)\.(\d+)", version_line)
+    if not match or tuple(map(int, match.groups())) < _OLDEST:
+        raise MachineError(f"{version_line.strip()} is too old for programs in Rust", _NEWER)
 
 
-def explain(said: str) -> str:
+def explain(output: str) -> str:
     """Return why cargo failed, from its output: the first errors, else the last line."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("error")]
     return "; ".join(errors[:2]) or (lines or ["cargo does not say why"])[-1]
 
 
-def _fix(said: str) -> str:
-    lost = re.search(r"resolve host|timed out|download|connect|registry index|\[\d+\] .*(?:transfer|host)", said)
+def _fix(output: str) -> str:
+    lost = re.search(r"resolve host|timed out|download|connect|registry index|\[\d+\] .*(?:transfer|host)", output)
     return "check that cargo reaches its registry" if lost else "see the output in session.log"

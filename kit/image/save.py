@@ -45,7 +45,7 @@ def _parts(image: Image) -> Iterator[tuple[bytes, list[tuple[str, Path]]]]:
         yield image.config, [(f"sha256:{image.digest}", image.rootfs)]
         return
     allowance = Allowance.of(image.archive.stat().st_size)
-    with scratch(image.archive.parent.parent) as made, image_files(image.archive, made, allowance) as files:
-        read = read_docker_archive(files, "")
-        layers = unpack_layers(files, read.layers, made, allowance)
-        yield read.config, [(layer.diff_id, path) for layer, path in zip(read.layers, layers, strict=True)]
+    with scratch(image.archive.parent.parent) as workspace, image_files(image.archive, workspace, allowance) as files:
+        manifest = read_docker_archive(files, "")
+        layers = unpack_layers(files, manifest.layers, workspace, allowance)
+        yield manifest.config, [(layer.diff_id, path) for layer, path in zip(manifest.layers, layers, strict=True)]

@@ -162,7 +162,7 @@ class Arm:
     @property
     def features(self) -> tuple[tuple[str, str], ...]:
         """Return the features that it requests of its driver."""
-        return tuple(item for item in self.options if item[0] in driver_of(self).features.known)
+        return tuple(option for option in self.options if option[0] in driver_of(self).features.known)
 
     @property
     def feature_words(self) -> tuple[str, ...]:
@@ -185,12 +185,12 @@ class Arm:
     @property
     def _runtime(self) -> tuple[str, ...]:
         """Return the words for the program that starts its container; none for the engine's own."""
-        named = f"{RUNTIME}={self.option(RUNTIME)}" if self.option(RUNTIME) else ""
-        return tuple(filter(None, (named, "plain" if self.plain_root else "")))
+        runtime = f"{RUNTIME}={self.option(RUNTIME)}" if self.option(RUNTIME) else ""
+        return tuple(filter(None, (runtime, "plain" if self.plain_root else "")))
 
     def without(self, *options: str) -> Arm:
         """Return the same arm without these options."""
-        return replace(self, options=tuple(item for item in self.options if item[0] not in options))
+        return replace(self, options=tuple(option for option in self.options if option[0] not in options))
 
     def __str__(self) -> str:
         text = self.placement
@@ -207,8 +207,8 @@ def default_filesystem(engine: str, driver: str, outer: str = "") -> str:
     if engine == SYSTEM:
         return "dir"
     around, _, other = outer.rpartition("/")
-    found = (find_driver(engine, driver), find_driver(around, other))
-    return next((known.filesystem for known in found if known and known.filesystem), DEFAULT_FILESYSTEM)
+    candidates = (find_driver(engine, driver), find_driver(around, other))
+    return next((record.filesystem for record in candidates if record and record.filesystem), DEFAULT_FILESYSTEM)
 
 
 _NONE = Driver("")
@@ -230,21 +230,21 @@ def fix_of(arm: Arm, on: str = "") -> str:
     return driver_of(arm).mend(arm_words(arm.engine, arm.driver), on)
 
 
-def _choose(kind: str, value: str, known: tuple[str, ...], text: str) -> str:
-    if value not in known:
-        raise UsageError(f"arm '{text}': unknown {kind} '{value}'", f"use one of: {', '.join(known)}")
+def _choose(kind: str, value: str, choices: tuple[str, ...], text: str) -> str:
+    if value not in choices:
+        raise UsageError(f"arm '{text}': unknown {kind} '{value}'", f"use one of: {', '.join(choices)}")
     return value
 
 
-def _parse_options(text: str, whole: str, known: Mapping[str, re.Pattern[str]]) -> tuple[tuple[str, str], ...]:
+def _parse_options(text: str, whole: str, patterns: Mapping[str, re.Pattern[str]]) -> tuple[tuple[str, str], ...]:
     options: dict[str, str] = {}
-    for item in text.split("+")[1:]:
-        key, _, value = item.partition("=")
-        _choose("option", key, tuple(known), whole)
-        if not known[key].fullmatch(value):
+    for option in text.split("+")[1:]:
+        key, _, value = option.partition("=")
+        _choose("option", key, tuple(patterns), whole)
+        if not patterns[key].fullmatch(value):
             raise UsageError(
                 f"arm '{whole}': option {key}={value!r} is not valid",
-                f"use a value that matches {known[key].pattern}" if known[key].pattern else "leave out the value",
+                f"use a value that matches {patterns[key].pattern}" if patterns[key].pattern else "leave out the value",
             )
         if key in options:
             raise UsageError(f"arm '{whole}': option {key} given twice", "give it once")
@@ -270,9 +270,9 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
             raise UsageError(
                 f"arm '{text}': {placement} runs in no container and takes no driver", f"write {placement}"
             )
-        taken = {(CONTROL, "")} | ({(NOSYNC, "")} if placement == "bare" else set())
-        if {item for item in options if item[0] not in VARIANTS} - taken:
-            listed = " and ".join(f"+{key}" for key, _ in sorted(taken, reverse=True))
+        allowed = {(CONTROL, "")} | ({(NOSYNC, "")} if placement == "bare" else set())
+        if {option for option in options if option[0] not in VARIANTS} - allowed:
+            listed = " and ".join(f"+{key}" for key, _ in sorted(allowed, reverse=True))
             raise UsageError(
                 f"arm '{text}': {placement} runs in no container and takes {listed} alone", "drop the other options"
             )
@@ -285,8 +285,8 @@ def parse_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm:
     known_engines = BUILDERS if placement == BUILD else ENGINES
     _choose("engine", name, known_engines if not at else VERSIONED, text)
     driver = match["driver"] or _runtime_driver(engine, match["filesystem"])
-    known = [item.name for item in drivers(engine)]
-    _choose("driver", driver, tuple(known), text)
+    driver_names = [record.name for record in drivers(engine)]
+    _choose("driver", driver, tuple(driver_names), text)
     outer = _check_outer(match["outer"] or "", placement, name, text)
     filesystem = match["filesystem"] or default_filesystem(engine, driver, outer)
     if name in BUILD_ONLY and placement != BUILD:
@@ -303,7 +303,7 @@ def _check_outer(outer: str, placement: str, inner: str, text: str) -> str:
         name = engine.partition("@")[0]
         _choose("outer engine", name, NESTING, text)
         _choose("inner engine", inner, NESTING, text)
-        _choose("outer driver", driver, tuple(item.name for item in drivers(engine)), text)
+        _choose("outer driver", driver, tuple(record.name for record in drivers(engine)), text)
         _choose("placement in a nested engine", placement, NESTED_PLACEMENTS, text)
     return outer
 
@@ -313,30 +313,34 @@ def _container_arm(arm: Arm, engine: str, options: str, text: str) -> Arm:
     if engine != SYSTEM:  # the kit does not set up the engine that is already running
         chosen = driver_of(arm)
         allowed = {**allowed, **chosen.features.known, **chosen.options.known}
-    found = _parse_options(options, text, {**allowed, **(NESTED_OPTIONS if arm.outer else {})})
+    parsed = _parse_options(options, text, {**allowed, **(NESTED_OPTIONS if arm.outer else {})})
     for option in (RUNTIME, USERNS):
-        if arm.outer and option in dict(found):
+        if arm.outer and option in dict(parsed):
             raise UsageError(f"arm '{text}': a nested engine takes no +{option}", f"leave out +{option}")
-    if arm.plain_root and USERNS in dict(found):
+    if arm.plain_root and USERNS in dict(parsed):
         raise UsageError(
             f"arm '{text}': runtime enters a directory of root's, which other users can't write to",
             f"use for example bind:{arm.driver}",
         )
-    return replace(arm, options=found)
+    return replace(arm, options=parsed)
 
 
 def _build_arm(arm: Arm, engine: str, options: str, text: str) -> Arm:
-    known = {**BUILD_OPTIONS, **(BUILDKIT_OPTION if engine == DEFAULT_ENGINE else {}), **driver_of(arm).options.known}
-    found = _parse_options(options, text, known)
-    if ("mount", "cache") in found and engine == DEFAULT_ENGINE and (BUILDKIT, "") not in found:
+    patterns = {
+        **BUILD_OPTIONS,
+        **(BUILDKIT_OPTION if engine == DEFAULT_ENGINE else {}),
+        **driver_of(arm).options.known,
+    }
+    parsed = _parse_options(options, text, patterns)
+    if ("mount", "cache") in parsed and engine == DEFAULT_ENGINE and (BUILDKIT, "") not in parsed:
         raise UsageError(f"arm '{text}': Docker's classic builder has no cache mounts", f"add +{BUILDKIT}")
-    return replace(arm, options=found)
+    return replace(arm, options=parsed)
 
 
 def _parse_union(match: re.Match[str], text: str) -> Arm:
-    unions = {item.name: item for item in drivers(UNION)}
-    known = {key: value for item in unions.values() for key, value in item.features.known.items()}
-    options = _parse_options(match["options"], text, {**OPTIONS, **known})
+    unions = {union.name: union for union in drivers(UNION)}
+    patterns = {key: value for union in unions.values() for key, value in union.features.known.items()}
+    options = _parse_options(match["options"], text, {**OPTIONS, **patterns})
     driver = _choose("union", match["driver"] or "", tuple(unions), text)
     more = {key for key, _ in options} - {CONTROL, NOSYNC, *VARIANTS}
     if match["engine"] or more - set(unions[driver].features.known):
@@ -357,8 +361,12 @@ def _across(text: str, filesystems: tuple[str, ...]) -> list[str]:
 def _runtime_driver(engine: str, filesystem: str | None) -> str:
     """Return the driver of the daemon behind ``runtime``: its own on filesystems made for one, else the default. Of an
     unknown version, the one that all have."""
-    known = find_driver(engine, filesystem or "")
-    return known.name if known and not known.image_store else default_driver(engine, Docker()) or GRAPH_DRIVER
+    own_driver = find_driver(engine, filesystem or "")
+    return (
+        own_driver.name
+        if own_driver and not own_driver.image_store
+        else default_driver(engine, Docker()) or GRAPH_DRIVER
+    )
 
 
 def known_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm | None:
@@ -371,19 +379,19 @@ def known_arm(text: str, engine: str = DEFAULT_ENGINE) -> Arm | None:
 
 def spelled(text: str, engine: str = DEFAULT_ENGINE) -> str:
     """Return an arm's name as sessions have it, for a name as a user writes it: an imported arm's is as it is."""
-    found = known_arm(text, engine)
-    return str(found) if found else text.strip()
+    parsed = known_arm(text, engine)
+    return str(parsed) if parsed else text.strip()
 
 
 def arm_names(text: str, filesystems: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the arms of a comma-separated list, not parsed yet. Arms without a filesystem are put on each of
     ``filesystems``. Raises UsageError."""
-    names = [item.strip() for item in text.split(",") if item.strip()]
+    names = [name.strip() for name in text.split(",") if name.strip()]
     if len(names) * max(len(filesystems), 1) > MOST_ARMS:
         raise UsageError(f"more than {MOST_ARMS} arms are named", "run several sessions with fewer")
     if not names:
         raise UsageError("no arm is named", "use for example --arms bare,layer:overlay2")
-    return tuple(item for name in names for item in _across(name, filesystems))
+    return tuple(arm for name in names for arm in _across(name, filesystems))
 
 
 def parse_arms(text: str, engine: str = DEFAULT_ENGINE, filesystems: tuple[str, ...] = ()) -> tuple[Arm, ...]:

@@ -20,26 +20,22 @@ WITH_DATA, NO_DATA, UNSEEN = "data of files", "data not known", "union not seen"
 
 @dataclass(frozen=True)
 class Call:
-    """All calls of one name in one phase of one traced run, summed over all processes of the arm.
-
-    ``seconds``: from entry to exit, in all. Of these it was off the CPU: ``disk``: in uninterruptible sleep (disk,
-    network filesystem, a lock in the kernel; for fork calls, the child's exec); ``daemon``: while a request of it to a
-    FUSE daemon was under way; ``slept``: otherwise asleep (pipe, child, futex, timer); ``ready``: able to run, others
-    had the CPU. ``histogram``: log2 of the nanoseconds of the whole call, and how many lay between that power and the
-    next. ``errors``: names of errno values (EXDEV), and how often. ``bytes``: of copy-ups,
-    the sizes of the files below, or the data that the copies have alone.
-    """
+    """All calls of one name in one phase of one traced run, summed over all processes of the arm. Times are seconds."""
 
     name: str
     count: Count
+    #: From entry to exit, in all; of these it was off the CPU in the four states below.
     seconds: Amount = 0.0
+    #: In uninterruptible sleep: disk, network filesystem, a lock in the kernel; for fork calls, the child's exec.
     disk: Amount = 0.0
-    daemon: Amount = 0.0
-    slept: Amount = 0.0
-    ready: Amount = 0.0
+    daemon: Amount = 0.0  # while a request of it to a FUSE daemon was under way
+    slept: Amount = 0.0  # otherwise asleep: pipe, child, futex, timer
+    ready: Amount = 0.0  # able to run, while others had the CPU
+    #: Log2 of the nanoseconds of a whole call; how many calls lay between that power and the next.
     histogram: tuple[tuple[Count, Count], ...] = ()
-    errors: tuple[tuple[str, Count], ...] = ()
+    errors: tuple[tuple[str, Count], ...] = ()  # names of errno values (EXDEV), and how often
     kind: str = CALL
+    #: Of copy-ups: the sizes of the files, or the data that the copies have alone.
     bytes: Amount = 0.0
 
     @property

@@ -27,13 +27,12 @@ _NOT_KEPT = "vfs"
 
 @dataclass(frozen=True)
 class Docker:
-    """A Docker, as far as its default driver depends on it. ``version``: '' if it is missing or unknown.
-    ``configured``: whether its configuration switches the image store on or off; None if it says nothing. ``kept``: the
-    graph driver that has data in its data-root; '' without one."""
+    """A Docker, as far as its default driver depends on it."""
 
-    version: str = ""
+    version: str = ""  # '' if it is missing or unknown
+    #: Whether its configuration switches the image store on or off; None if it says nothing.
     configured: bool | None = None
-    kept: str = ""
+    kept: str = ""  # the graph driver that has data in its data-root; '' without one
 
     @property
     def has_image_store(self) -> bool:
@@ -52,8 +51,8 @@ class Docker:
     @property
     def driver(self) -> str:
         """Return its default driver; of graph drivers the common one, whichever it keeps."""
-        wanted = self._is_new and not self.keeps if self.configured is None else self.configured
-        return IMAGE_STORE if wanted and self.has_image_store else GRAPH_DRIVER
+        uses_image_store = self._is_new and not self.keeps if self.configured is None else self.configured
+        return IMAGE_STORE if uses_image_store and self.has_image_store else GRAPH_DRIVER
 
     @property
     def drivers(self) -> tuple[str, ...]:
@@ -79,10 +78,10 @@ def docker_of(engine: str, here: Docker) -> Docker:
     return Docker(version) if version else here
 
 
-def common_docker(found: Sequence[Docker]) -> Docker:
+def common_docker(dockers: Sequence[Docker]) -> Docker:
     """Return a Docker that stands for all of these: the oldest, which uses the image store only if all do."""
-    oldest = min(found, key=lambda docker: version_number(docker.version), default=Docker())
-    drivers = {docker.driver for docker in found}
+    oldest = min(dockers, key=lambda docker: version_number(docker.version), default=Docker())
+    drivers = {docker.driver for docker in dockers}
     return oldest if drivers == {oldest.driver} else replace(oldest, configured=False)
 
 
@@ -92,10 +91,10 @@ def lacking(engine: str, driver: str, here: Docker) -> str:
     name, _, version = engine.partition("@")
     if name == DEFAULT_ENGINE:
         version = docker_of(engine, here).version
-    known = find_driver(engine, driver) if name != SYSTEM else None
-    if known is None or known.is_in(version):
+    record = find_driver(engine, driver) if name != SYSTEM else None
+    if record is None or record.is_in(version):
         return ""
-    return f"{name} {version} has no {driver}, only {name} {known.versions} has it"
+    return f"{name} {version} has no {driver}, only {name} {record.versions} has it"
 
 
 def default_driver(engine: str, here: Docker) -> str:

@@ -18,60 +18,54 @@ UML, QEMU, OWN_KERNEL = "uml", "qemu", "kernel"
 
 def version_number(version: str) -> tuple[int, ...]:
     """Return ``20.10.24+dfsg1`` as (20, 10, 24); () for text that does not begin with a number."""
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
 
 
 @dataclass(frozen=True)
 class KernelPart:
-    """Part of the kernel. ``called``: its name in sentences. ``listed``: its name in the file ``where`` of /proc, once
-    it is loaded. ``modules``: modules that provide it unless built in."""
+    """Part of the kernel."""
 
-    called: str
-    listed: str
-    modules: tuple[str, ...]
+    called: str  # its name in sentences
+    listed: str  # its name in the file ``where`` of /proc, once it is loaded
+    modules: tuple[str, ...]  # modules that provide it unless built in
     where: str = "filesystems"
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an arm, and patterns of their values. ``shown``: their form in the help; ``of``: their owner, if it is
-    not one driver."""
+    """Options of an arm, and patterns of their values."""
 
     known: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
-    shown: str = ""
-    of: str = ""
+    shown: str = ""  # their form in the help
+    of: str = ""  # their owner, if it is not one driver
 
 
 @dataclass(frozen=True)
 class ProxyPlugin:
-    """A snapshotter that is a program beside containerd (containerd, docs/PLUGINS.md, proxy plugins).
+    """A snapshotter that is a program beside containerd (containerd, docs/PLUGINS.md, proxy plugins)."""
 
-    ``words``: its command line; ``{socket}`` is where it serves, ``{root}`` the directory of its snapshots. ``lazy``:
-    it mounts a layer of a special format from the registry, and fetches what is read."""
-
+    #: Its command line; {socket} is where it serves, {root} the directory of its snapshots.
     words: tuple[str, ...]
+    #: It mounts a layer of a special format from the registry, and fetches what is read.
     lazy: bool = False
 
 
 @dataclass(frozen=True)
 class Driver:
-    """One driver as its engine names it.
-
-    ``fix``: what would make it work where its engine does not start with it; ``{arm}`` means ENGINE/DRIVER,
-    ``{versions}``, ``{root}`` and ``{kernel}`` for the fields. ``since``, ``before``: the first version of its engine
-    that has it, and the first that does not any more; ``root``: an engine root that does. ``packages``: programs it
-    needs beside its engine's, and the Debian package of each; '' if Debian has none.
-    """
+    """One driver as its engine names it."""
 
     name: str
+    #: What would make it work where its engine does not start with it;
+    #: {arm} means ENGINE/DRIVER; {versions}, {root} and {kernel} stand for the fields.
     fix: str = ""
     kernel: KernelPart | None = None
     filesystem: str = ""  # the backing one that it needs; '': any will do
+    #: Programs that it needs beside its engine's, and the Debian package of each; '' if Debian has none.
     packages: Mapping[str, str] = field(default_factory=dict)
-    since: str = ""
-    before: str = ""
-    root: str = ""
+    since: str = ""  # the first version of its engine that has it
+    before: str = ""  # the first version of its engine that does not have it any more
+    root: str = ""  # an engine root that has it
     plugin: ProxyPlugin | None = None
     unfit: Mapping[str, str] = field(default_factory=dict)  # types of filesystems that can't hold it: what then
     features: Options = Options()  # which its engine hands on to the mount

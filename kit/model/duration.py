@@ -14,7 +14,7 @@ from kit.model.session import Session
 def estimate(plan: Plan, last: Session | None) -> str:
     """Return a sentence for the user on the duration of the plan. ``last``: the last finished session of this kind."""
     seconds = round_seconds(last.samples) if last else None
-    not_run = {item.arm for item in last.not_run} if last else set()
+    not_run = {entry.arm for entry in last.not_run} if last else set()
     return how_long(plan, seconds, sum(str(arm) not in not_run for arm in plan.arms))
 
 
@@ -22,9 +22,9 @@ def round_seconds(samples: Sequence[Sample]) -> float | None:
     """Return the mean time from the start of one round to the next, all overhead included (set-up, syncs, idle load).
     Gaps longer than ten median rounds are pauses and do not count. None with fewer than two."""
     starts: dict[int, float] = {}
-    for item in samples:
-        if item.counts and item.kind != IMPORTED and item.rerun_of is None:
-            starts[item.round] = min(item.started, starts.get(item.round, item.started))
+    for sample in samples:
+        if sample.counts and sample.kind != IMPORTED and sample.rerun_of is None:
+            starts[sample.round] = min(sample.started, starts.get(sample.round, sample.started))
     gaps = sorted(later - earlier for earlier, later in pairwise(sorted(starts.values())))
     usual = [gap for gap in gaps if gap <= 10 * gaps[len(gaps) // 2]]
     return sum(usual) / len(usual) if usual else None
@@ -34,16 +34,16 @@ def how_long(plan: Plan, seconds: float | None, arms: int) -> str:
     """Return a sentence for the user, before anything is run. ``seconds``: of a round, by the last session of this
     kind; ``arms``: how many can run here, by that session."""
     rounds = f"{plan.rounds} round{'s' if plan.rounds != 1 else ''} of {arms} arms"
-    took = f"; a round took {shown_duration(round(seconds))} the last time" if seconds else ""
+    last_time = f"; a round took {shown_duration(round(seconds))} the last time" if seconds else ""
     if plan.until_decided and plan.limit is None:
-        return f"at least {rounds}; stops when each arm is decided{took}"
+        return f"at least {rounds}; stops when each arm is decided{last_time}"
     if plan.until_decided and plan.budget is None:
         limit = shown_duration(plan.limit or 0)
-        return f"at least {rounds}; stops when each arm is decided, or after {limit} (--budget){took}"
+        return f"at least {rounds}; stops when each arm is decided, or after {limit} (--budget){last_time}"
     if plan.until_decided:
-        return f"stops when each arm is decided, or after {shown_duration(plan.budget or 0)}{took}"
+        return f"stops when each arm is decided, or after {shown_duration(plan.budget or 0)}{last_time}"
     if plan.budget is not None:
-        return f"at least {rounds}, {shown_duration(plan.budget)} at most{took}"
+        return f"at least {rounds}, {shown_duration(plan.budget)} at most{last_time}"
     least = "at least " if plan.open_ended else ""
     if seconds is None:
         return f"{least}{rounds}; duration unknown: no comparable session yet"

@@ -29,10 +29,10 @@ class Told:
 
 @dataclass(frozen=True)
 class RunsPlanned:
-    """``runs``: how many are certain to come; ``done``: how many an earlier start made."""
+    """The session has planned its runs."""
 
-    runs: Count
-    done: Count
+    runs: Count  # how many are certain to come
+    done: Count  # how many an earlier start made
 
 
 @dataclass(frozen=True)

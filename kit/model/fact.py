@@ -16,17 +16,14 @@ _PASSING = r"(Pool Name|Zpool|Parent Dataset|[^:]*\b(Space|file|Count)\b[^:]*):"
 
 @dataclass(frozen=True)
 class Kind:
-    """What facts of one kind have in common.
+    """What facts of one kind have in common."""
 
-    ``key``: what they are called in stored sessions and in reports; it is never reworded. ``{}`` means what one is
-    of, which matches ``of``. ``volatile``: differs from session to session, or no figure depends on it: it begins no
-    series. ``passing``: parts of the text, between "; ", that history leaves out.
-    """
-
+    #: Their name in stored sessions and in reports, which is never reworded; {} stands for what one is of.
     key: str
+    #: Differs from session to session, or no figure depends on it: it begins no series.
     volatile: bool = False
-    of: str = ".+"
-    passing: str = ""
+    of: str = ".+"  # pattern of what one is of
+    passing: str = ""  # parts of the text, between "; ", that history leaves out
 
     def fact(self, text: str, of: str = "") -> Fact:
         return Fact(self.key.replace("{}", of), text, self, of)
@@ -44,8 +41,8 @@ class Kind:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        before, named, after = self.key.partition("{}")
-        return re.compile(f"{re.escape(before)}({self.of if named else ''}){re.escape(after)}", re.DOTALL)
+        before, placeholder, after = self.key.partition("{}")
+        return re.compile(f"{re.escape(before)}({self.of if placeholder else ''}){re.escape(after)}", re.DOTALL)
 
     def compared(self, text: str, session: str) -> str:
         """Return the text without session-specific parts: names of pools, files and loop devices, used space, the order
@@ -92,8 +89,8 @@ def read_facts(facts: Mapping[str, str]) -> Iterator[Fact]:
 
 @lru_cache(4096)
 def _kind_of(key: str) -> tuple[Kind, str]:
-    found = ((kind, match[1]) for kind in KINDS if (match := kind.match(key)))
-    return next(found, (OTHER, ""))
+    matches = ((kind, match[1]) for kind in KINDS if (match := kind.match(key)))
+    return next(matches, (OTHER, ""))
 
 
 # The machine
@@ -198,8 +195,8 @@ def built_commit(facts: Mapping[str, str]) -> str:
 
 def makers(facts: Mapping[str, str]) -> dict[int, str]:
     """Return the machine that made each round of a session on several machines."""
-    found = ROUNDS_OF.find(facts)
-    return {int(number): fact.of for fact in found for number in fact.text.split(", ") if number.isdecimal()}
+    round_facts = ROUNDS_OF.find(facts)
+    return {int(number): fact.of for fact in round_facts for number in fact.text.split(", ") if number.isdecimal()}
 
 
 def machines_by_worker(facts: Mapping[str, str]) -> dict[str, str]:

@@ -17,13 +17,10 @@ from kit.model.default_driver import Docker, lacking
 
 @dataclass(frozen=True)
 class Member:
-    """One machine. ``kind``: its class: machines of a class are equal; ``named``: by its user. ``together``: its lock
-    is its own, so other workers may measure on the same machine meanwhile. ``drivers``, ``filesystems``: those that
-    were tried and work; None if nothing was tried. ``docker``: the one that its arms without a version run. ``died``:
-    signal and time at which the previous worker died; '' if it did not."""
+    """One machine."""
 
     name: str
-    kind: str
+    kind: str  # its class: machines of a class are equal
     kit_version: str
     probe: str  # digest of the probe's source
     kernel: str
@@ -33,12 +30,15 @@ class Member:
     virtualization: str
     root: bool
     machine: str  # as the fact of that name
-    named: bool = False
+    named: bool = False  # whether its user named the class
+    #: Its lock is its own, so other workers may measure on the same machine meanwhile.
     together: bool = False
+    #: Those that were tried and work; None if nothing was tried.
     drivers: tuple[str, ...] | None = None
+    #: Those that were tried and work; None if nothing was tried.
     filesystems: tuple[str, ...] | None = None
-    docker: Docker = field(default_factory=Docker)
-    died: str = ""
+    docker: Docker = field(default_factory=Docker)  # the one that its arms without a version run
+    died: str = ""  # signal and time at which the previous worker died; '' if it did not
 
     def lacks(self, arms: Iterable[Arm]) -> str:
         """Return why the machine can't run one of the arms, as far as known; '' if it may."""
@@ -93,8 +93,8 @@ class Condition:
     def holds(self, member: Member) -> bool:
         if self.name in _NUMBERS:
             return _SIGNS[self.sign](getattr(member, self.name), _number(self.name, self.value))
-        found = _TEXTS[self.name](member)
-        return any(fnmatchcase(text, self.value) for text in found) == (self.sign == "=")
+        texts = _TEXTS[self.name](member)
+        return any(fnmatchcase(text, self.value) for text in texts) == (self.sign == "=")
 
 
 _NUMBERS = ("cores", "memory")
@@ -117,7 +117,7 @@ _CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|!=|>|<|=)\s*(.+?)\s*")
 
 def parse_where(text: str) -> tuple[Condition, ...]:
     """Parse ``cores>=32, memory>=64G, kernel=6.8*``: all conditions must be met. Raises UsageError."""
-    found = []
+    conditions = []
     for part in filter(str.strip, text.split(",")):
         match = _CONDITION.fullmatch(part)
         if not match or match[1] not in (*_NUMBERS, *_TEXTS):
@@ -131,8 +131,8 @@ def parse_where(text: str) -> tuple[Condition, ...]:
                 f"--where '{part.strip()}': a text is = or !=",
                 "use for example cpu=*Gold*; * matches any characters",
             )
-        found.append(condition)
-    return tuple(found)
+        conditions.append(condition)
+    return tuple(conditions)
 
 
 def _number(name: str, text: str) -> int:
@@ -145,16 +145,15 @@ def _number(name: str, text: str) -> int:
 
 @dataclass(frozen=True)
 class Selection:
-    """The machines that a session takes. ``count`` 0: all that fit. ``alike``: of one class only, since they share the
-    session's rounds."""
+    """The machines that a session takes."""
 
-    count: int = 0
+    count: int = 0  # 0: all that fit
     kind: str = ""
     where: tuple[Condition, ...] = ()
-    alike: bool = False
+    alike: bool = False  # of one class only, since they share the session's rounds
 
     def fits(self, member: Member) -> bool:
-        return (not self.kind or member.kind == self.kind) and all(item.holds(member) for item in self.where)
+        return (not self.kind or member.kind == self.kind) and all(condition.holds(member) for condition in self.where)
 
 
 def count_machines(members: Iterable[Member]) -> int:
@@ -192,11 +191,11 @@ def choose(members: Sequence[Member], selection: Selection, arms: Sequence[Arm])
         count = count_machines(members)
         there = f"the fleet has {count} machine{'s' if count != 1 else ''}"
         why = f"{there}, {count_machines(fitting)} of that class and condition"
-        said = "; ".join([f"{least} wanted, {len(able)} can take part: {why}", *lacking, *shared])
-        raise MachineError(said, "list them with kit fleet status")
+        message = "; ".join([f"{least} wanted, {len(able)} can take part: {why}", *lacking, *shared])
+        raise MachineError(message, "list them with kit fleet status")
     kinds = sorted({member.kind for member in able})
     if selection.alike and len(kinds) > 1:
-        listed = "; ".join(f"'{kind}' ({sum(item.kind == kind for item in able)})" for kind in kinds)
+        listed = "; ".join(f"'{kind}' ({sum(member.kind == kind for member in able)})" for kind in kinds)
         raise UsageError(
             f"--split needs similar machines, and here are {listed}",
             "pick a class: --class NAME",
@@ -210,9 +209,9 @@ def check_same(members: Sequence[Member]) -> None:
     """Check that kits and probes are equal, since figures of different ones are not mixed. Raises UsageError that names
     machines that differ."""
     for what, name in (("kit", "kit_version"), ("probe", "probe")):
-        found: dict[str, list[str]] = {}
+        by_version: dict[str, list[str]] = {}
         for member in members:
-            found.setdefault(getattr(member, name)[:12], []).append(member.name)
-        if len(found) > 1:
-            listed = "; ".join(f"{value} on {', '.join(names)}" for value, names in found.items())
+            by_version.setdefault(getattr(member, name)[:12], []).append(member.name)
+        if len(by_version) > 1:
+            listed = "; ".join(f"{value} on {', '.join(names)}" for value, names in by_version.items())
             raise UsageError(f"machines of different {what}s are not mixed: {listed}", "install one version on all")

@@ -117,18 +117,20 @@ class Figures:
 
 def _table() -> Mapping[str, Metric]:
     """Return the metrics in the order of the lines."""
-    found: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for name, kind in get_type_hints(Figures, include_extras=True).items():
-        said = getattr(Figures, name) if get_origin(kind) is ClassVar else getattr(kind, "__metadata__", (None,))[-1]
-        if isinstance(said, Metric):
-            found[name] = replace(said, name=name)
-    return found
+        annotation = (
+            getattr(Figures, name) if get_origin(kind) is ClassVar else getattr(kind, "__metadata__", (None,))[-1]
+        )
+        if isinstance(annotation, Metric):
+            metrics[name] = replace(annotation, name=name)
+    return metrics
 
 
 METRICS = _table()
 #: Metrics that a phase contains, and those by which arms are compared.
-MEASURED = tuple(item.name for item in METRICS.values() if item.measured)
-COMPARED = tuple(item.name for item in METRICS.values() if item.compared)
+MEASURED = tuple(metric.name for metric in METRICS.values() if metric.measured)
+COMPARED = tuple(metric.name for metric in METRICS.values() if metric.compared)
 _OTHER = Metric()
 
 

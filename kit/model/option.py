@@ -44,8 +44,8 @@ class Option:
     def check_choice(self, value: Any, where: str) -> None:
         """Check the value of a file; ``where`` names the file. Raises UsageError."""
         if self.choices and value not in self.choices:
-            known = ", ".join(filter(None, self.choices))
-            raise UsageError(f"{where}: unknown {self.name} = '{value}'", f"use one of: {known}")
+            choices = ", ".join(filter(None, self.choices))
+            raise UsageError(f"{where}: unknown {self.name} = '{value}'", f"use one of: {choices}")
 
     def spelled(self, prefix: str) -> str:
         """Return the option as on a command line whose options begin with ``prefix``; '' means a file."""
@@ -83,20 +83,20 @@ class Option:
 
 def option(text: str, metavar: str | None = None, **more: Any) -> Any:
     """Return the field of an option. ``text``: its help. ``more``: other fields of ``Option``."""
-    made = Option("", text, metavar, **more)
-    return field(default=made.value, metadata={"option": made})
+    declared = Option("", text, metavar, **more)
+    return field(default=declared.value, metadata={"option": declared})
 
 
 def options_of(kind: Any) -> dict[str, Option]:
     """Return the options that a dataclass declares, by name."""
-    declared = ((item.name, item.metadata.get("option")) for item in fields(kind))
-    return {name: replace(found, name=name) for name, found in declared if found}
+    declared = ((attribute.name, attribute.metadata.get("option")) for attribute in fields(kind))
+    return {name: replace(option, name=name) for name, option in declared if option}
 
 
 def check_numbers(options: Any) -> None:
     """Check that no number is negative or beyond its most: options also come from stores and other machines. Raises
     UsageError."""
-    for item in options_of(type(options)).values():
-        value = getattr(options, item.name)
-        if isinstance(value, int | float) and not 0 <= value <= item.most:
-            raise UsageError(f"{item.words} {value:.4g}: out of bounds", f"use a number from 0 to {item.most}")
+    for option in options_of(type(options)).values():
+        value = getattr(options, option.name)
+        if isinstance(value, int | float) and not 0 <= value <= option.most:
+            raise UsageError(f"{option.words} {value:.4g}: out of bounds", f"use a number from 0 to {option.most}")

@@ -26,20 +26,20 @@ def _rounds(text: str, option: str) -> int:
     return AUTO_ROUNDS if text == "auto" else int(text)
 
 
-def _labels(given: Any, option: str) -> Pairs:
+def _labels(source: Any, option: str) -> Pairs:
     """Return labels from a table, or from texts of the form KEY=VALUE."""
-    found = dict(table_pairs(given, option) if isinstance(given, Mapping) else pairs(tuple(given), option))
-    for key, text in found.items():
+    labels = dict(table_pairs(source, option) if isinstance(source, Mapping) else pairs(tuple(source), option))
+    for key, text in labels.items():
         if not re.fullmatch(LABEL.of, key):
             raise UsageError(f"{option} {key}: not a label's name", "use letters, digits, '_', '.' and '-'")
         if not text.isprintable() or len(text) > _LONGEST_LABEL:
             raise UsageError(f"{option} {key}: not one line", f"use {_LONGEST_LABEL} printable characters at most")
-    return tuple(found.items())
+    return tuple(labels.items())
 
 
-def _revisions(given: Any, option: str) -> Pairs:
+def _revisions(source: Any, option: str) -> Pairs:
     """Return revisions by name from a table, or from texts of the form REV,NAME=REV."""
-    return named(given if isinstance(given, Mapping) else ",".join(given).split(",") if given else (), option)
+    return named(source if isinstance(source, Mapping) else ",".join(source).split(",") if source else (), option)
 
 
 def slice_of(text: str, option: str = "--interleave") -> float | None:
@@ -118,7 +118,7 @@ class RoundOptions:
 
     def of_rounds(self) -> dict[str, Any]:
         """Return these options by name, without those that a subclass adds."""
-        return {item.name: getattr(self, item.name) for item in fields(RoundOptions)}
+        return {attribute.name: getattr(self, attribute.name) for attribute in fields(RoundOptions)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,20 +206,20 @@ OPTIONS: Mapping[str, Option] = options_of(SessionOptions)
 #: Of each option of pytest's command line.
 PYTEST_PREFIX = "--kit-"
 #: Those that pytest has too.
-SHARED = tuple(name for name, item in OPTIONS.items() if item.in_pytest)
+SHARED = tuple(name for name, option in OPTIONS.items() if option.in_pytest)
 
 
-def read_text_as(item: Option, text: str, where: str) -> Any:
+def read_text_as(option: Option, text: str, where: str) -> Any:
     """Return text of a file without types as a nightly file would have it; errors name ``where``. Raises UsageError."""
-    if item.choices and text not in item.choices:
-        raise UsageError(f"{where}: unknown value '{text}'", f"use one of: {', '.join(filter(None, item.choices))}")
-    if item.kind is dict:
+    if option.choices and text not in option.choices:
+        raise UsageError(f"{where}: unknown value '{text}'", f"use one of: {', '.join(filter(None, option.choices))}")
+    if option.kind is dict:
         return text.splitlines()
-    if item.kind is bool:
+    if option.kind is bool:
         if text.lower() not in _TRUTH:
             raise UsageError(f"{where}: '{text}' is not true or false", "use true or false")
         return _TRUTH[text.lower()]
-    if item.kind is int and not item.read:
+    if option.kind is int and not option.read:
         if not re.fullmatch(r"[0-9]{1,9}", text):
             raise UsageError(f"{where}: '{text}' is not a whole number", "use digits")
         return int(text)
@@ -229,15 +229,15 @@ def read_text_as(item: Option, text: str, where: str) -> Any:
 _TRUTH = {"true": True, "false": False}
 
 
-def read_options(given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def read_options(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Return the given options as fields; sizes, times and percentages, for example, may be text. ``prefix``: precedes
     an option's name in errors. Raises UsageError."""
-    return {name: item.read_value(given[name], prefix) for name, item in OPTIONS.items() if name in given}
+    return {name: option.read_value(values[name], prefix) for name, option in OPTIONS.items() if name in values}
 
 
-def read_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
+def read_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options among the parameters of kit compare as fields. Raises UsageError."""
-    values = {name: given[item.parameter] for name, item in OPTIONS.items()}
+    values = {name: parameters[option.parameter] for name, option in OPTIONS.items()}
     negated = {name: not value for name, value in values.items() if OPTIONS[name].negated}
     return read_options({**values, **negated}, "--")
 
@@ -251,9 +251,9 @@ def in_words_of_pytest(error: KitError) -> str:
 
 
 def _spelled_in_pytest(match: re.Match[str]) -> str:
-    item = _WORDS.get(match[0])
-    return match[0] if item is None else item.spelled(PYTEST_PREFIX if item.in_pytest else "")
+    option = _WORDS.get(match[0])
+    return match[0] if option is None else option.spelled(PYTEST_PREFIX if option.in_pytest else "")
 
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-_WORDS = {word: item for item in OPTIONS.values() for word in item.words.split("/")}
+_WORDS = {word: option for option in OPTIONS.values() for word in option.words.split("/")}

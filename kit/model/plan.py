@@ -43,13 +43,12 @@ MOST_ROUNDS = 100
 
 @dataclass(frozen=True)
 class PlanStep:
-    """One planned run. Warm-up runs are round 0; measured rounds count from 1, and so do traced ones separately.
-    ``point``: values of swept parameters. ``rerun_of``: the round of which this is a rerun."""
+    """One planned run."""
 
-    round: int
+    round: int  # 0 for warm-up runs; measured rounds count from 1, and so do traced ones separately
     arm: Arm
-    point: str = ""
-    rerun_of: int | None = None
+    point: str = ""  # values of swept parameters
+    rerun_of: int | None = None  # the round of which this is a rerun
     traced: bool = False
 
     @property
@@ -138,44 +137,44 @@ def reference_of(arms: Sequence[Arm], docker: Docker) -> str:
     """Return the arm that the others are ranked against: layer on the default driver of its engine, else on another
     common driver, with the first command if there are several; '' without one. Several commands have one in any case:
     the first in a container, else the first. ``docker``: the one that ``docker`` means."""
-    found = []
+    candidates = []
     for number, arm in enumerate(map(unvaried, arms)):
         engine, at, _ = arm.engine.partition("@")
         plain = not (arm.options or arm.outer) and arm.filesystem == default_filesystem(arm.engine, arm.driver)
         if arm.placement == "layer" and plain and (engine == SYSTEM or is_common(engine, arm.driver)):
             is_default = engine == SYSTEM or arm.driver == default_driver(arm.engine, docker)
-            found.append((ENGINES.index(engine), bool(at), not is_default, number))
-    if found:
-        return str(arms[min(found)[-1]])
+            candidates.append((ENGINES.index(engine), bool(at), not is_default, number))
+    if candidates:
+        return str(arms[min(candidates)[-1]])
     picks = [arm for arm in arms if arm.contained and arm.placement != "runtime"]
     return str([*picks, *arms][0]) if any(map(variant_of, arms)) else ""
 
 
 def with_baselines(
-    arms: tuple[Arm, ...], named: Arm | None = None
+    arms: tuple[Arm, ...], chosen: Arm | None = None
 ) -> tuple[tuple[Arm, ...], tuple[tuple[str, str], ...]]:
     """Give every arm a baseline on its own backing filesystem; add bare arms where it is missing.
 
-    The baseline of an arm is the one ``named``, else the first where the arms differ in the filesystem or in the
+    The baseline of an arm is the one ``chosen``, else the first where the arms differ in the filesystem or in the
     command alone, else bare (or host) on the same filesystem, else the first other arm on that filesystem, else a bare
     arm that is added. It has the arm's command; bare with another command is compared with bare with the first one.
     Returns all arms and the pairs (arm, baseline).
     """
     every = list(arms)
-    if named is None and len(arms) > 1 and (_differ_in_one(arms, _on_default) or _differ_in_one(arms, unvaried)):
-        named = arms[0]  # one arm on several filesystems, or with several commands: it is these that are compared
-    if named is not None:
-        wanted = dict.fromkeys(with_variant(named, variant_of(arm)) for arm in arms)
-        every = [*(arm for arm in wanted if arm not in arms), *arms]
+    if chosen is None and len(arms) > 1 and (_differ_in_one(arms, _on_default) or _differ_in_one(arms, unvaried)):
+        chosen = arms[0]  # one arm on several filesystems, or with several commands: it is these that are compared
+    if chosen is not None:
+        baselines = dict.fromkeys(with_variant(chosen, variant_of(arm)) for arm in arms)
+        every = [*(arm for arm in baselines if arm not in arms), *arms]
     pairs: list[tuple[str, str]] = []
     for arm in tuple(every):
-        own = with_variant(named, variant_of(arm)) if named else None
-        if arm == own or (named is None and _is_top(arm, every)):
+        own_baseline = with_variant(chosen, variant_of(arm)) if chosen else None
+        if arm == own_baseline or (chosen is None and _is_top(arm, every)):
             first = _first(arm, every)
-            if named and not variant_of(named) and first != arm:  # the baseline itself, with another command
+            if chosen and not variant_of(chosen) and first != arm:  # the baseline itself, with another command
                 pairs.append((str(arm), str(first)))
             continue
-        baseline = arm.without(CONTROL) if arm.control else own or _baseline(arm, every)
+        baseline = arm.without(CONTROL) if arm.control else own_baseline or _baseline(arm, every)
         if baseline == arm:
             continue
         if baseline not in every:
@@ -212,10 +211,10 @@ def _baseline(arm: Arm, arms: list[Arm]) -> Arm:
     peers = [other for other in peers if variant_of(other) == variant_of(arm)]
     uncontained = [other for placement in PLAIN for other in peers if other.placement == placement]
     if not uncontained and len(peers) == 1:
-        made = Arm("host" if arm.engine == SYSTEM else "bare", filesystem=arm.filesystem)
-        return with_variant(made, variant_of(arm))
-    found = [*uncontained, *peers][0]
-    return _first(arm, arms) if found == arm else found
+        plain = Arm("host" if arm.engine == SYSTEM else "bare", filesystem=arm.filesystem)
+        return with_variant(plain, variant_of(arm))
+    candidate = [*uncontained, *peers][0]
+    return _first(arm, arms) if candidate == arm else candidate
 
 
 def with_control(

@@ -38,17 +38,13 @@ _DEEPEST = 300  # names of a stack: a kernel hands over 127 functions of its own
 
 @dataclass(frozen=True)
 class CpuProfile:
-    """CPU of the whole machine, but for its idle loops, in one phase of a traced run.
+    """CPU of the whole machine, but for its idle loops, in one phase of a traced run."""
 
-    ``event``: what was sampled. ``samples``: how many stacks were taken, ``lost``: how many more the kernel could not
-    hand over. ``seconds``: CPU that the stacks represent. ``folded``: the stacks, as ``fold`` writes them, compressed.
-    """
-
-    event: str
-    samples: Count
-    lost: Count
-    seconds: Amount
-    folded: str
+    event: str  # what was sampled
+    samples: Count  # how many stacks were taken
+    lost: Count  # how many more the kernel could not hand over
+    seconds: Amount  # CPU that the stacks represent
+    folded: str  # the stacks, as ``fold`` writes them, compressed
 
     @property
     def quantum(self) -> float:
@@ -74,8 +70,8 @@ def fold(stacks: Mapping[Stack, float]) -> str:
 
 
 def _unfolded(lines: Iterable[str]) -> dict[Stack, float]:
-    found: dict[Stack, float] = {}
-    known: dict[str, str] = {}  # each name is held once
+    stacks: dict[Stack, float] = {}
+    interned: dict[str, str] = {}  # each name is held once
     names = letters = 0  # in all; of names that differ
     for count, line in enumerate(lines, 1):
         stack, _, weight = line.rstrip("\n").rpartition(" ")
@@ -84,13 +80,13 @@ def _unfolded(lines: Iterable[str]) -> dict[Stack, float]:
         good = stack and weight.isascii() and weight.isdecimal() and len(weight) <= _DIGITS and depth <= _DEEPEST
         if not good or names > _MOST_NAMES or count > _MOST_STACKS:
             raise UnreadableError(f"a profile holds the line {line[:60]!r}", "use the version of the kit that wrote it")
-        before = len(known)
-        key = tuple([known.setdefault(name, name) for name in stack.split(";")])
-        letters += (len(known) > before) * (len(stack) + _OBJECT * (len(known) - before))
+        before = len(interned)
+        key = tuple([interned.setdefault(name, name) for name in stack.split(";")])
+        letters += (len(interned) > before) * (len(stack) + _OBJECT * (len(interned) - before))
         if letters > _MOST_LETTERS:
             raise UnreadableError("a profile names more functions than any", "use the version of the kit that wrote it")
-        found[key] = found.get(key, 0.0) + int(weight) * _UNIT
-    return found
+        stacks[key] = stacks.get(key, 0.0) + int(weight) * _UNIT
+    return stacks
 
 
 def _name(text: str) -> str:
@@ -104,19 +100,19 @@ def _pack(text: str) -> str:
 
 def _unpacked(packed: str) -> Iterator[str]:
     """Yield the lines one by one: together they may be a thousand times as long as their packed form."""
-    reader, rest, size = zlib.decompressobj(), "", 0
+    reader, partial, size = zlib.decompressobj(), "", 0
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     try:
         data = base64.b64decode(packed, validate=True)
         while data and not reader.eof:
             plain = reader.decompress(data, _CHUNK)
             data, size = reader.unconsumed_tail, size + len(plain)
-            *lines, rest = (rest + decoder.decode(plain)).split("\n")
-            if size > _MOST or len(rest) > _CHUNK:
+            *lines, partial = (partial + decoder.decode(plain)).split("\n")
+            if size > _MOST or len(partial) > _CHUNK:
                 raise UnreadableError("a profile is larger than any", "use the version of the kit that wrote it")
             yield from lines
     except (ValueError, binascii.Error, zlib.error) as error:
         fix = "use the version of the kit that wrote it"
         raise UnreadableError(f"a profile can't be unpacked: {error}", fix) from None
-    if not reader.eof or rest:
+    if not reader.eof or partial:
         raise UnreadableError("a profile is cut off", "use the version of the kit that wrote it")

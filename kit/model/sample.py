@@ -89,18 +89,18 @@ def is_input(digest: str) -> bool:
 def total(phases: Iterable[Phase]) -> Phase:
     """Return each metric of the whole run. A sum or a level needs the metric of every phase."""
     listed = tuple(phases)
-    made: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
     for name in MEASURED:
         values = [value for phase in listed if (value := phase.metric(name)) is not None]
         if METRICS[name].whole == GREATEST:
-            made[name] = max(values, default=None)
+            metrics[name] = max(values, default=None)
         elif len(values) < len(listed):
-            made[name] = None
+            metrics[name] = None
         else:
-            made[name] = sum(values) if METRICS[name].whole == SUM else max(accumulate(values), default=None)
-    return Phase(name=TOTAL, status="ok", **made)
+            metrics[name] = sum(values) if METRICS[name].whole == SUM else max(accumulate(values), default=None)
+    return Phase(name=TOTAL, status="ok", **metrics)
 
 
 #: Fields that contain one value each.
 _LISTS = ("reported", "tasks", "calls", "profiles")
-PHASE_FIELDS = tuple(item.name for item in fields(Phase) if item.name not in _LISTS)
+PHASE_FIELDS = tuple(field.name for field in fields(Phase) if field.name not in _LISTS)

@@ -46,22 +46,20 @@ MOST_COPIES = 256
 
 @dataclass(frozen=True)
 class Input:
-    """Files brought into every run untimed.
-
-    ``into``: ``tree`` (unpacked in the build tree), ``inputs`` (as ``{inputs}/NAME.tar.zst``, read-only) or
-    ``directory`` (as ``{inputs}/NAME/``, read-only). ``source``: ``deb:PACKAGE#SUITE``, ``git:URL#BRANCH``,
-    ``git:DIRECTORY#COMMIT``, a tarball or a directory; none where it is empty. ``fetch``: commands that are run once
-    for each machine instead, in the image and with a network, in a tree with the inputs before this one; what they
-    leave in ``NAME/`` is the input. ``revision``: of which arms it is the input; '' for all.
-    """
+    """Files brought into every run untimed."""
 
     name: str
+    #: deb:PACKAGE#SUITE, git:URL#BRANCH, git:DIRECTORY#COMMIT, a tarball or a directory; '' for none.
     source: str = ""
+    #: ``tree``: unpacked in the build tree; ``inputs``: as {inputs}/NAME.tar.zst, read-only;
+    #: ``directory``: as {inputs}/NAME/, read-only.
     into: str = "tree"
     strip: int = 0
     exclude: tuple[str, ...] = ()
+    #: Commands that are run once for each machine instead, in the image and with a network, in a tree with the
+    #: inputs before this one; what they leave in NAME/ is the input.
     fetch: tuple[Command, ...] = ()
-    revision: str = ""
+    revision: str = ""  # of which arms it is the input; '' for all
 
 
 @dataclass(frozen=True)
@@ -90,13 +88,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One workload. ``values`` is empty until ``bind`` has put the parameters' values into the steps.
-
-    ``lower``: a directory of the image that the phases find as ``{lower}``. It is in the lower layers if the tree is in
-    the writable layer, else it is a copy in the tree. ``engine``: the interfaces through which phases can control the
-    arm's engine, of ENGINE_INTERFACES. ``{engine}`` is a socket with the name of the engine's interface, empty for
-    arms without an engine. ``registry``: the input that a registry serves at ``{registry}``, HOST:PORT, beside each
-    run. ``commands``: of which each arm runs one as ``{command}``: names and shell commands."""
+    """One workload."""
 
     name: str
     summary: str
@@ -109,11 +101,17 @@ class Scenario:
     user: str = "0:0"
     variant: str = ""
     variants: tuple[tuple[str, str], ...] = ()  # name, summary
+    #: Empty until ``bind`` has put the parameters' values into the steps.
     values: tuple[tuple[str, str], ...] = ()
     here: str = ""
+    #: A directory of the image that the phases find as {lower}: in the lower layers if the tree is in the writable
+    #: layer, else a copy in the tree.
     lower: str = ""
+    #: The interfaces through which phases can control the arm's engine, of ENGINE_INTERFACES; {engine} is a socket with
+    #: the name of the engine's interface, empty for arms without an engine.
     engine: tuple[str, ...] = ()
-    registry: str = ""
+    registry: str = ""  # the input that a registry serves at {registry}, HOST:PORT, beside each run
+    #: Names and shell commands, of which each arm runs one as {command}.
     commands: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -125,9 +123,11 @@ class Scenario:
         """Return the digest of everything that decides what is run: samples with different digests are not compared."""
         # An input's location does not define its content, which has a digest of its own, as an arm's command has.
         inputs = tuple(
-            dict.fromkeys((item.name, item.into, item.strip, item.exclude, item.fetch) for item in self.inputs)
+            dict.fromkeys(
+                (input_.name, input_.into, input_.strip, input_.exclude, input_.fetch) for input_ in self.inputs
+            )
         )
-        sources = {item.source for item in self.inputs}
+        sources = {input_.source for input_ in self.inputs}
         values = tuple((name, value) for name, value in self.values if value not in sources)
         what = (self.phases, self.prepare, inputs, self.env, self.user, values, self.lower)
         return hashlib.sha256(repr(what).encode()).hexdigest()
@@ -137,31 +137,35 @@ class Scenario:
         """Return how many copies of it run at once."""
         return int(dict(self.values).get(COPIES, "1"))
 
-    def with_sources(self, given: Values, change: Callable[[str], str]) -> Values:
+    def with_sources(self, values: Values, change: Callable[[str], str]) -> Values:
         """Return the parameters with ``change`` applied to those that only state where an input comes from, and the
         defaults that it changes. For a scenario that is not bound yet."""
-        used = {item.source for item in self.inputs}
+        used = {input_.source for input_ in self.inputs}
         defaults = {param.name: param.default for param in self.params if f"{{{param.name}}}" in used}
-        names = {name for name, _ in given}
-        left = [(name, text) for name, text in defaults.items() if name not in names and change(text) != text]
-        return tuple((name, map_values(text, change) if name in defaults else text) for name, text in (*given, *left))
+        names = {name for name, _ in values}
+        changed = [(name, text) for name, text in defaults.items() if name not in names and change(text) != text]
+        return tuple(
+            (name, map_values(text, change) if name in defaults else text) for name, text in (*values, *changed)
+        )
 
-    def at_points(self, given: Values, cores: int) -> dict[str, Scenario]:
+    def at_points(self, params: Values, cores: int) -> dict[str, Scenario]:
         """Return the bound scenario at each point of a sweep, by the point's label; one, labelled '', without a sweep.
         Raises UsageError."""
-        return {label: self.bind(dict(values), cores) for label, values in points(given).items()}
+        return {label: self.bind(dict(values), cores) for label, values in points(params).items()}
 
-    def bind(self, given: Mapping[str, str], cores: int) -> Scenario:
-        """Put the parameters' values (``given`` over defaults) into inputs and steps. Raises UsageError."""
-        params = (*self.params, _COPIES) if COPIES in given else self.params
-        known = {param.name: param for param in params}
-        for name in given:
-            if name not in known:
-                hint = f"use one of: {', '.join(known)}" if known else "leave it out: the scenario has no parameters"
+    def bind(self, chosen: Mapping[str, str], cores: int) -> Scenario:
+        """Put the parameters' values (``chosen`` over defaults) into inputs and steps. Raises UsageError."""
+        params = (*self.params, _COPIES) if COPIES in chosen else self.params
+        by_name = {param.name: param for param in params}
+        for name in chosen:
+            if name not in by_name:
+                hint = (
+                    f"use one of: {', '.join(by_name)}" if by_name else "leave it out: the scenario has no parameters"
+                )
                 raise UsageError(f"scenario {self.name} has no parameter '{name}'", hint)
         names: dict[str, str] = {"cores": str(cores), "here": self.here}
         for param in params:
-            text = given.get(param.name, _substitute(param.default, names))
+            text = chosen.get(param.name, _substitute(param.default, names))
             names[param.name] = param.check(text)
         if not 1 <= int(names.get(COPIES, "1")) <= MOST_COPIES:
             raise UsageError(f"copies={names[COPIES]}: not from 1 to {MOST_COPIES}", "use for example --copies 1,2,4")
@@ -175,15 +179,15 @@ class Scenario:
             self,
             phases=tuple(_bind_step(step, names, words) for step in self.phases),
             prepare=tuple(_bind_step(step, names, words) for step in self.prepare),
-            inputs=tuple(_bind_input(item, names, words) for item in self.inputs),
+            inputs=tuple(_bind_input(input_, names, words) for input_ in self.inputs),
             commands=tuple((name, _substitute(text, names)) for name, text in self.commands),
             values=tuple((param.name, names[param.name]) for param in params),
         )
 
 
 def _substitute(text: str, names: Mapping[str, str]) -> str:
-    found = BRACES.findall(text)
-    if found and len(text) + sum(len(names.get(name, "")) for name in found) > LONGEST_COMMAND:
+    placeholders = BRACES.findall(text)
+    if placeholders and len(text) + sum(len(names.get(name, "")) for name in placeholders) > LONGEST_COMMAND:
         raise _too_long(text)
     return BRACES.sub(lambda match: names.get(match[1], match[0]), text)
 
@@ -195,9 +199,9 @@ def _too_long(text: str) -> UsageError:
     )
 
 
-def _bind_input(item: Input, names: Mapping[str, str], words: frozenset[str]) -> Input:
-    fetch = tuple(_bind_step(step, names, words) for step in item.fetch)
-    return replace(item, source=_substitute(item.source, names), fetch=fetch)
+def _bind_input(input_: Input, names: Mapping[str, str], words: frozenset[str]) -> Input:
+    fetch = tuple(_bind_step(step, names, words) for step in input_.fetch)
+    return replace(input_, source=_substitute(input_.source, names), fetch=fetch)
 
 
 def _bind_step(step: Command, names: Mapping[str, str], words: frozenset[str]) -> Command:
@@ -210,13 +214,13 @@ def _bind_words(
     step: Command, command: tuple[str, ...], names: Mapping[str, str], words: frozenset[str]
 ) -> tuple[str, ...]:
     run: list[str] = []
-    left = LONGEST_COMMAND
+    free = LONGEST_COMMAND
     for word in command:
         match = BRACES.fullmatch(word)
         split = match is not None and match[1] in words
         new = split_words(names[match[1]], f"parameter {match[1]}") if match and split else [_substitute(word, names)]
-        left -= sum(map(len, new))
-        if left < 0:
+        free -= sum(map(len, new))
+        if free < 0:
             raise _too_long(" ".join(command))
         run += new
     if not run:

@@ -116,10 +116,10 @@ class _Reader:
         at = f"{self.path}:{line}" if line else self.path
         return UsageError(f"{at}: {where}: {what}" if where else f"{at}: {what}", hint)
 
-    def read(self, kind: type[T], value: Any, where: str, **given: Any) -> T:
+    def read(self, kind: type[T], value: Any, where: str, **fixed: Any) -> T:
         """Return a table with known keys."""
         try:
-            return read_table(kind, value, **given)
+            return read_table(kind, value, **fixed)
         except MissingKeyError as error:
             raise self.fail(
                 where, f"lacks the key '{error.key}'", f"add {error.key} = {_MADE_UP[error.wanted]}"
@@ -130,8 +130,8 @@ class _Reader:
         except WrongTypeError as error:
             at = f"{where}.{error.key}".strip(".")
             hint = _HINTS[error.wanted].format(at=at, key=error.key)
-            found = error.found if error.wanted == "a string" else ""
-            raise self.fail(at, f"is {found}, not a string" if found else f"is not {error.wanted}", hint) from None
+            actual = error.found if error.wanted == "a string" else ""
+            raise self.fail(at, f"is {actual}, not a string" if actual else f"is not {error.wanted}", hint) from None
 
     def string(self, value: Any, where: str) -> str:
         if not isinstance(value, str):
@@ -157,7 +157,7 @@ class _Reader:
             raise self.fail(where, f"has {len(listed)} entries", f"use {MOST} at most")
 
     def params(self, tables: Mapping[str, Any]) -> tuple[Param, ...]:
-        found = []
+        params = []
         form = f"use lower-case letters, digits and _; not {', '.join(_RESERVED)}"
         for name, table in self.named(tables, "params", _PARAM_NAME, form).items():
             where = f"params.{name}"
@@ -165,13 +165,13 @@ class _Reader:
                 raise self.fail(where, "is a reserved name", form)
             param = self.read(Param, table, where, name=name)
             if param.type not in PARAM_TYPES:
-                known = f"use one of: {', '.join(PARAM_TYPES)}"
-                raise self.fail(f"{where}.type", f"unknown type '{param.type}'", known)
-            found.append(param)
-        return tuple(found)
+                hint = f"use one of: {', '.join(PARAM_TYPES)}"
+                raise self.fail(f"{where}.type", f"unknown type '{param.type}'", hint)
+            params.append(param)
+        return tuple(params)
 
     def inputs(self, tables: Mapping[str, Any]) -> tuple[Input, ...]:
-        found = []
+        inputs = []
         form = "use letters, digits, and . _ + - behind the first"
         for name, value in self.named(tables, "inputs", _INPUT_NAME, form).items():
             where = f"inputs.{name}"
@@ -184,12 +184,12 @@ class _Reader:
             if table.source is None and not table.fetch:
                 raise self.fail(where, "lacks the key 'source'", 'add source = "…"')
             steps = tuple(Command("fetch", words) for words in table.fetch)
-            found.append(Input(name, table.source or "", table.into, table.strip, table.exclude, steps))
-        return tuple(found)
+            inputs.append(Input(name, table.source or "", table.into, table.strip, table.exclude, steps))
+        return tuple(inputs)
 
     def steps(self, tables: Sequence[Any], key: str) -> tuple[Command, ...]:
         self.count(tables, key)
-        found: list[Command] = []
+        steps: list[Command] = []
         for index, table in enumerate(tables):
             where = f"{key}[{index}]"
             nameless = key == "prepare" and isinstance(table, dict)
@@ -197,7 +197,7 @@ class _Reader:
             if not _NAME.fullmatch(step.name) or step.name == "total":
                 hint = "use lower-case letters, digits, -; not 'total'"
                 raise self.fail(f"{where}.name", f"'{step.name}' is not usable", hint)
-            if key == "phases" and step.name in [other.name for other in found]:
+            if key == "phases" and step.name in [other.name for other in steps]:
                 raise self.fail(f"{where}.name", f"'{step.name}' is used twice", "name each phase once")
             if not step.run:
                 raise self.fail(f"{where}.run", "is empty", 'use for example run = ["make"]')
@@ -205,35 +205,35 @@ class _Reader:
                 raise self.fail(f"{where}.report", f"'{step.report}' is unknown", f"use one of: {', '.join(PARSERS)}")
             if step.reporter and not step.report:
                 raise self.fail(f"{where}.reporter", "nothing reads what it prints", "add report = …")
-            found.append(step)
-        return tuple(found)
+            steps.append(step)
+        return tuple(steps)
 
     def services(self, scenario: Scenario) -> None:
         """Check what the scenario needs beside its sandbox: interfaces of the engine, and a registry."""
         for name in scenario.engine:
             if name not in ENGINE_INTERFACES:
                 raise self.fail("engine", f"'{name}' is unknown", f"use one of: {', '.join(ENGINE_INTERFACES)}")
-        served = [item.name for item in scenario.inputs if item.into == "directory"]
+        served = [input_.name for input_ in scenario.inputs if input_.into == "directory"]
         if scenario.registry and scenario.registry not in served:
             hint = f'name an input with into = "directory"{": " if served else ""}{", ".join(served)}'
             raise self.fail("registry", f"'{scenario.registry}' is no input that it can serve", hint)
 
     def names(self, scenario: Scenario) -> None:
         """Check that every name in braces is known: a typo would otherwise reach the command."""
-        known = {param.name for param in scenario.params} | {*PLACE_NAMES, *MACHINE_NAMES}
-        known -= {"lower"} if not scenario.lower else set()
-        known -= {"engine"} if not scenario.engine else set()
-        known -= {"registry"} if not scenario.registry else set()
+        names = {param.name for param in scenario.params} | {*PLACE_NAMES, *MACHINE_NAMES}
+        names -= {"lower"} if not scenario.lower else set()
+        names -= {"engine"} if not scenario.engine else set()
+        names -= {"registry"} if not scenario.registry else set()
         texts = [(f"phases[{i}].run", word) for i, step in enumerate(scenario.phases) for word in (*step.run, step.cwd)]
         texts += [(f"phases[{i}].reporter", word) for i, step in enumerate(scenario.phases) for word in step.reporter]
         texts += [(f"prepare[{i}].run", word) for i, step in enumerate(scenario.prepare) for word in step.run]
-        texts += [(f"inputs.{item.name}.source", item.source) for item in scenario.inputs]
-        steps = [(item, step) for item in scenario.inputs for step in item.fetch]
-        texts += [(f"inputs.{item.name}.fetch", word) for item, step in steps for word in step.run]
+        texts += [(f"inputs.{input_.name}.source", input_.source) for input_ in scenario.inputs]
+        steps = [(input_, step) for input_ in scenario.inputs for step in input_.fetch]
+        texts += [(f"inputs.{input_.name}.fetch", word) for input_, step in steps for word in step.run]
         for where, text in texts:
             for name in BRACES.findall(text):
-                if name not in known:
-                    raise self.fail(where, f"unknown name {{{name}}}", f"use one of: {', '.join(sorted(known))}")
+                if name not in names:
+                    raise self.fail(where, f"unknown name {{{name}}}", f"use one of: {', '.join(sorted(names))}")
 
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -249,8 +249,8 @@ def parse_scenario(text: str, path: str, variant: str = "") -> Scenario:
     reader = _Reader(text, path)
     doc = parse_toml(text, path)
     form = "use lower-case letters, digits, _ and -"
-    named = reader.named(doc.get("variants", {}), "variants", _NAME, form)
-    variants = {name: reader.table(table, f"variants.{name}") for name, table in named.items()}
+    tables = reader.named(doc.get("variants", {}), "variants", _NAME, form)
+    variants = {name: reader.table(table, f"variants.{name}") for name, table in tables.items()}
     summaries = [
         (name, reader.string(table.get("summary", ""), f"variants.{name}.summary")) for name, table in variants.items()
     ]
@@ -311,9 +311,9 @@ def find_line(text: str, where: str) -> int | None:
 
 def _header_line(text: str, header: str) -> int | None:
     match = re.fullmatch(r"(.+)\[(\d+)\]", header)
-    wanted, skip = (f"[[{match[1]}]]", int(match[2])) if match else (f"[{header}]", 0)
+    marker, skip = (f"[[{match[1]}]]", int(match[2])) if match else (f"[{header}]", 0)
     for number, line in enumerate(text.splitlines(), 1):
-        if line.split("#")[0].strip() == wanted:
+        if line.split("#")[0].strip() == marker:
             if skip == 0:
                 return number
             skip -= 1

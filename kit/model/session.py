@@ -119,22 +119,22 @@ class Session:
     def failed(self) -> tuple[Sample, ...]:
         """Return the failed runs, which fail the session: traced ones are left out, since measurement works without
         them."""
-        return tuple(item for item in self.samples if item.status != "ok" and item.kind != TRACED)
+        return tuple(sample for sample in self.samples if sample.status != "ok" and sample.kind != TRACED)
 
-    def missed(self, named: Sequence[str]) -> tuple[NotRun, ...]:
-        """Return the arms that did not run although the user named them: in ``named``, or as the baseline."""
+    def missed(self, requested: Sequence[str]) -> tuple[NotRun, ...]:
+        """Return the arms that did not run although the user named them: in ``requested``, or as the baseline."""
         baseline = self.request.baseline
-        names = (*named, baseline) if baseline else named
-        asked = {spelled(name, self.request.engine) for name in names}
-        return tuple(item for item in self.not_run if {item.arm, unvaried_name(item.arm)} & asked)
+        names = (*requested, baseline) if baseline else requested
+        spelled_names = {spelled(name, self.request.engine) for name in names}
+        return tuple(entry for entry in self.not_run if {entry.arm, unvaried_name(entry.arm)} & spelled_names)
 
-    def exit_code(self, named: Sequence[str]) -> int:
+    def exit_code(self, requested: Sequence[str]) -> int:
         """Return whether a run failed, an arm did not run that the user named, or nothing was stored or could run at
         all."""
         lost = self.status == FAILED
         if self.failed or (lost and self.samples):
             return exit_code.FAILED
-        if self.missed(named):
+        if self.missed(requested):
             return exit_code.NOT_RUN
         return exit_code.FAILED if lost else exit_code.DONE
 
@@ -155,9 +155,9 @@ class Session:
             raise UsageError(f"session {self.id} has no plan", "start a new one with kit compare")
         return self.plan
 
-    def with_facts(self, found: Iterable[Fact]) -> Session:
+    def with_facts(self, facts: Iterable[Fact]) -> Session:
         """Return the session with these facts; a new one replaces an old one with its key."""
-        return replace(self, facts={**self.facts, **stored(found)})
+        return replace(self, facts={**self.facts, **stored(facts)})
 
 
 #: A session's id is the name of files, directories and a control group, and a part of pages' addresses.

@@ -15,22 +15,22 @@ from kit.model.options import OPTIONS, read_options
 
 #: Settings that are options of commands and no fields of a request, with their types.
 _OTHERS: Mapping[str, Any] = {"store": str, "arms": tuple[str, ...], "rank": str}
-SHARED_OPTIONS: Mapping[str, Option] = {name: item for name, item in OPTIONS.items() if item.in_settings}
+SHARED_OPTIONS: Mapping[str, Option] = {name: option for name, option in OPTIONS.items() if option.in_settings}
 #: Names of all settings, and their types in a file.
 KEYS: Mapping[str, Any] = {
     **_OTHERS,
-    **{name: item.file_type for name, item in SHARED_OPTIONS.items()},
+    **{name: option.file_type for name, option in SHARED_OPTIONS.items()},
 }
 _Table: Any = TypedDict("_Table", dict(KEYS), total=False)  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
 class ConfigEntry:
-    """``value``: as the file has it. ``where``: the file and, if found, the line."""
+    """One setting of a file."""
 
     key: str
-    value: Any
-    where: str
+    value: Any  # as the file has it
+    where: str  # the file and, if found, the line
 
 
 def read_settings(text: str, source: str, table: str = "") -> tuple[ConfigEntry, ...]:
@@ -44,7 +44,7 @@ def read_settings(text: str, source: str, table: str = "") -> tuple[ConfigEntry,
         return f"{source}:{lines[key]}" if key in lines else source
 
     try:
-        found: Mapping[str, Any] = read_table(_Table, data)
+        values: Mapping[str, Any] = read_table(_Table, data)
     except UnknownKeyError as error:
         hint = f"use one of: {error.known}"
         raise UsageError(f"{where(error.key)}: unknown key '{error.key}'", hint) from None
@@ -53,44 +53,44 @@ def read_settings(text: str, source: str, table: str = "") -> tuple[ConfigEntry,
             raise UsageError(f"{source}: {table} is not a table", f"use [{table}]") from None
         hint = "see kit config --help for an example"
         raise UsageError(f"{where(error.key)}: {error.key} must be {error.wanted}", hint) from None
-    settings = tuple(ConfigEntry(key, found[key], where(key)) for key in found)
-    for item in settings:
-        _check(item)
+    settings = tuple(ConfigEntry(key, values[key], where(key)) for key in values)
+    for entry in settings:
+        _check(entry)
     return settings
 
 
-def _check(item: ConfigEntry) -> None:
-    if item.key in OPTIONS:
-        OPTIONS[item.key].check_choice(item.value, item.where)
+def _check(entry: ConfigEntry) -> None:
+    if entry.key in OPTIONS:
+        OPTIONS[entry.key].check_choice(entry.value, entry.where)
     try:
-        read_options({item.key: item.value}, "")
+        read_options({entry.key: entry.value}, "")
     except UsageError as error:
-        raise UsageError(f"{item.where}: {error.message}", error.hint) from None
+        raise UsageError(f"{entry.where}: {error.message}", error.hint) from None
 
 
 def merged(settings: Iterable[ConfigEntry]) -> dict[str, ConfigEntry]:
     """Return the settings that hold: of several with one key, the first. Labels of all places hold."""
-    found: dict[str, ConfigEntry] = {}
-    for item in settings:
-        if item.key == "labels" and item.key in found:
-            first = found[item.key]
-            item = ConfigEntry(item.key, {**item.value, **first.value}, f"{first.where}, {item.where}")
-            found[item.key] = item
-        found.setdefault(item.key, item)
-    return found
+    effective: dict[str, ConfigEntry] = {}
+    for entry in settings:
+        if entry.key == "labels" and entry.key in effective:
+            first = effective[entry.key]
+            entry = ConfigEntry(entry.key, {**entry.value, **first.value}, f"{first.where}, {entry.where}")
+            effective[entry.key] = entry
+        effective.setdefault(entry.key, entry)
+    return effective
 
 
 def option_values(settings: Mapping[str, ConfigEntry]) -> dict[str, Any]:
     """Return values for the options of ``kit compare``, by the name of its parameter, as a user would write them."""
-    found: dict[str, Any] = {}
-    for key, item in settings.items():
+    options: dict[str, Any] = {}
+    for key, entry in settings.items():
         if key == "labels":
-            found[key] = [f"{name}={text}" for name, text in item.value.items()]
+            options[key] = [f"{name}={text}" for name, text in entry.value.items()]
         elif key == "arms":
-            found[key] = ",".join(item.value)
+            options[key] = ",".join(entry.value)
         elif key != "store":
-            found[key] = str(item.value) if type(item.value) is int else item.value
-    return found
+            options[key] = str(entry.value) if type(entry.value) is int else entry.value
+    return options
 
 
 _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")

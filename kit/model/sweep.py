@@ -52,16 +52,16 @@ def points(params: Sequence[tuple[str, str]]) -> dict[str, Values]:
             raise UsageError(f"parameter {name}: values with ';' or '=' can't be swept", "run one session per value")
     if math.prod(map(len, listed.values())) > MOST_POINTS:
         raise UsageError(f"the parameters' values span more than {MOST_POINTS} points", "sweep fewer values")
-    found = {}
+    by_label = {}
     for choice in product(*listed.values()):
         chosen = tuple((name, value) for name, value in zip(listed, choice, strict=True))
-        found[_JOINT.join(f"{name}={value}" for name, value in chosen if len(listed[name]) > 1)] = chosen
-    return found
+        by_label[_JOINT.join(f"{name}={value}" for name, value in chosen if len(listed[name]) > 1)] = chosen
+    return by_label
 
 
 def parse_point(label: str) -> dict[str, str]:
     """Parse ``jobs=2; config=tinyconfig`` as values by name; a word alone, in an imported session, has no values."""
-    parts = (item.partition("=") for item in label.split(_JOINT) if item)
+    parts = (word.partition("=") for word in label.split(_JOINT) if word)
     return {name: value for name, _, value in parts}
 
 

@@ -17,7 +17,7 @@ _GIVEN = {COMMAND: "--command", REVISION: "--source-rev"}
 
 def variant_of(arm: Arm) -> Options:
     """Return the options that say which command and revision it runs; none if the session has one of each."""
-    return tuple(item for item in arm.options if item[0] in VARIANTS)
+    return tuple(option for option in arm.options if option[0] in VARIANTS)
 
 
 def unvaried(arm: Arm) -> Arm:
@@ -27,13 +27,13 @@ def unvaried(arm: Arm) -> Arm:
 
 def unvaried_name(text: str) -> str:
     """Return the same for an arm's name; that of an imported arm is unchanged."""
-    found = known_arm(text)
-    return str(unvaried(found)) if found else text
+    parsed = known_arm(text)
+    return str(unvaried(parsed)) if parsed else text
 
 
 def of_first_variant(names: Sequence[str]) -> list[str]:
     """Return the arms with the command and revision of the first one."""
-    variants = [variant_of(found) if (found := known_arm(name)) else () for name in names]
+    variants = [variant_of(parsed) if (parsed := known_arm(name)) else () for name in names]
     return [name for name, variant in zip(names, variants, strict=True) if variant == variants[0]]
 
 
@@ -44,20 +44,20 @@ def with_variant(arm: Arm, variant: Options) -> Arm:
 
 def in_variants(arms: Sequence[Arm], commands: Named, revisions: Named) -> tuple[Arm, ...]:
     """Return each arm once for each command and each revision; an arm that names one is kept. Raises UsageError."""
-    found = list(arms)
+    varied = list(arms)
     for option, several in ((COMMAND, commands), (REVISION, revisions)):
         names = [name for name, _ in several]
-        for arm in found:
+        for arm in varied:
             if arm.option(option) not in ("", *names):
                 hint = f"use one of: {', '.join(names)}" if names else f"give them with {_GIVEN[option]}"
                 raise UsageError(f"arm '{arm}': no {option} '{arm.option(option)}' in this session", hint)
-        found = [one for arm in found for one in _each(arm, option, names)]
-    for arm in found:
-        if found.count(arm) > 1:
+        varied = [variant for arm in varied for variant in _each(arm, option, names)]
+    for arm in varied:
+        if varied.count(arm) > 1:
             raise UsageError(f"arm '{arm}' is named twice", "name it once; use --rounds for more runs")
-    if len(found) > max(MOST_ARMS, len(arms)):
+    if len(varied) > max(MOST_ARMS, len(arms)):
         raise UsageError(f"more than {MOST_ARMS} arms, each with each command and revision", "name fewer with --arms")
-    return tuple(found)
+    return tuple(varied)
 
 
 def _each(arm: Arm, option: str, names: Sequence[str]) -> list[Arm]:

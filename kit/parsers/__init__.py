@@ -45,8 +45,8 @@ class Report:
         sums: dict[str, float] = {}
         for task in self.tasks:
             sums[task.kind] = sums.get(task.kind, 0.0) + task.elapsed
-        made = tuple(Reported(f"build: {kind}", seconds, "s") for kind, seconds in sums.items())
-        return Report((*made, *self.figures), ())
+        figures = tuple(Reported(f"build: {kind}", seconds, "s") for kind, seconds in sums.items())
+        return Report((*figures, *self.figures), ())
 
     def on_clock(self, clock: Callable[[float], float]) -> Report:
         """Return the report with task times on the clock of a phase that was frozen at times. ``clock``: seconds that
@@ -62,39 +62,39 @@ class Report:
 NOTHING = Report((), ())
 
 
-def parse_report(name: str, text: str, taken: Container[str] = ()) -> Report:
-    """Parse a phase's output. ``taken``: names that no figure may have. Raises RunError with the reason if it can't be
-    read."""
+def parse_report(name: str, text: str, reserved: Container[str] = ()) -> Report:
+    """Parse a phase's output. ``reserved``: names that no figure may have. Raises RunError with the reason if it can't
+    be read."""
     parser: Parser = pkgutil.resolve_name(PARSERS[name])
     try:
         if len(text) > LONGEST:
             raise ValueError(f"it printed more than {LONGEST >> 20} Mi characters")
-        found = parser(text)
-        if not found:
+        values = parser(text)
+        if not values:
             raise ValueError("it printed no figures")
-        made = Report(
-            tuple(item for item in found if isinstance(item, Reported)),
-            tuple(item for item in found if isinstance(item, BuildTask)),
+        report = Report(
+            tuple(value for value in values if isinstance(value, Reported)),
+            tuple(value for value in values if isinstance(value, BuildTask)),
         )
-        _check(made, taken)
+        _check(report, reserved)
     except ValueError as error:
         raise RunError(
             f"the figures that it reports can't be read as {name}: {str(error)[:_REASON]}", "see its log"
         ) from None
-    return made
+    return report
 
 
-def _check(made: Report, taken: Container[str]) -> None:
-    for what, listed, most in (("figures", made.figures, MOST), ("tasks", made.tasks, MOST_TASKS)):
+def _check(report: Report, reserved: Container[str]) -> None:
+    for what, listed, most in (("figures", report.figures, MOST), ("tasks", report.tasks, MOST_TASKS)):
         if len(listed) > most:
             raise ValueError(f"it printed more than {most} {what}")
-    for item in made.figures:
-        _check_name(item.name)
-        if item.name in taken:
-            raise ValueError(f"'{item.name}' is the name of a metric: rename it")
-        if len(item.unit) > LONGEST_UNIT or not item.unit.isprintable():
-            raise ValueError(f"the unit of '{item.name}' is too long or holds control characters")
-    for name in {name for task in made.tasks for name in (task.kind, task.recipe)}:
+    for figure in report.figures:
+        _check_name(figure.name)
+        if figure.name in reserved:
+            raise ValueError(f"'{figure.name}' is the name of a metric: rename it")
+        if len(figure.unit) > LONGEST_UNIT or not figure.unit.isprintable():
+            raise ValueError(f"the unit of '{figure.name}' is too long or holds control characters")
+    for name in {name for task in report.tasks for name in (task.kind, task.recipe)}:
         _check_name(name)
 
 

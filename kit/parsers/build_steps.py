@@ -47,35 +47,35 @@ def parts(text: str, begins: Callable[[str], str | None], program: str) -> tuple
     it begins none; LOOKUP renames the part that has begun. ``program``: the build tool, for errors. Raises ValueError
     for an output without an end, or without a step in a known form."""
     sizes: list[Reported] = []
-    found: list[tuple[float, str]] = []
+    beginnings: list[tuple[float, str]] = []
     recognised = False
-    for when, said in _lines(text):
-        size = _SIZE.fullmatch(said)
-        mark = _MARK.fullmatch(said)
+    for when, line in _lines(text):
+        size = _SIZE.fullmatch(line)
+        mark = _MARK.fullmatch(line)
         if size:
             name = "image size, compressed" if size["compressed"] else "image size"
             sizes.append(Reported(name, int(size["bytes"]) / 1e6, "MB"))
         elif mark:
-            found.append((float(mark["when"] or when), _FROM[mark["what"], mark["how"]]))
-        elif kind := begins(said):
+            beginnings.append((float(mark["when"] or when), _FROM[mark["what"], mark["how"]]))
+        elif kind := begins(line):
             recognised = recognised or kind not in (EXPORT, FINISH)
-            if kind == LOOKUP and found:
-                found[-1] = found[-1][0], LOOKUP
+            if kind == LOOKUP and beginnings:
+                beginnings[-1] = beginnings[-1][0], LOOKUP
             else:
-                found.append((when, kind))
-    if found and found[-1][1]:
+                beginnings.append((when, kind))
+    if beginnings and beginnings[-1][1]:
         raise ValueError("the build's output has no end")
-    if found and not recognised:
+    if beginnings and not recognised:
         raise ValueError(f"no step of {program} in a known form")
-    return (*_tasks(found), *sizes)
+    return (*_tasks(beginnings), *sizes)
 
 
-def _tasks(found: list[tuple[float, str]]) -> Iterator[BuildTask]:
+def _tasks(beginnings: list[tuple[float, str]]) -> Iterator[BuildTask]:
     """Yield the parts between these beginnings. A line may arrive late, never early: none begins after the next."""
-    times = [when for when, _ in found]
+    times = [when for when, _ in beginnings]
     for place in range(len(times) - 2, -1, -1):
         times[place] = min(times[place], times[place + 1])
-    for (began, ended), (_, kind) in zip(pairwise(times), found, strict=False):
+    for (began, ended), (_, kind) in zip(pairwise(times), beginnings, strict=False):
         if kind:
             yield BuildTask(kind, kind, began, ended - began)
 
@@ -89,12 +89,12 @@ def _lines(text: str) -> Iterator[tuple[float, str]]:
         yield when, match["text"] if match else line
 
 
-def _begins(said: str) -> str | None:
-    if _CACHED.match(said):
+def _begins(line: str) -> str | None:
+    if _CACHED.match(line):
         return LOOKUP
-    if _DONE.match(said):
+    if _DONE.match(line):
         return FINISH
-    step = _STEP.match(said)
+    step = _STEP.match(line)
     return instruction_kind(step["instruction"]) if step else None
 
 

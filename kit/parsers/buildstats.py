@@ -27,7 +27,7 @@ _BYTES = "IO read_bytes", "IO write_bytes"
 def parse_buildstats(text: str) -> tuple[BuildTask, ...]:
     """Return the tasks in the order of their starts; ``started`` is Unix time. Tasks without a recorded end are left
     out, such as one missing from the shared state after all. Raises ValueError for an invalid figure."""
-    found: dict[str, dict[str, float]] = {}  # by file: two configurations of one build may hold the same task
+    by_file: dict[str, dict[str, float]] = {}  # by file: two configurations of one build may hold the same task
     names: dict[str, tuple[str, str]] = {}
     for line in text.splitlines():
         match = _LINE.match(line)
@@ -35,9 +35,11 @@ def parse_buildstats(text: str) -> tuple[BuildTask, ...]:
             # A task that ran twice has written twice into its file: the last one counts.
             file = line[: match.start("key")]
             names[file] = match["recipe"], match["kind"]
-            found.setdefault(file, {})[match["key"]] = _number(match["value"], line)
-    made = (_task(*names[file], figures) for file, figures in found.items() if {"Started", "Ended"} <= figures.keys())
-    return tuple(sorted(made, key=lambda task: (task.started, task.recipe, task.kind)))
+            by_file.setdefault(file, {})[match["key"]] = _number(match["value"], line)
+    tasks = (
+        _task(*names[file], figures) for file, figures in by_file.items() if {"Started", "Ended"} <= figures.keys()
+    )
+    return tuple(sorted(tasks, key=lambda task: (task.started, task.recipe, task.kind)))
 
 
 def _number(value: str, line: str) -> float:
@@ -64,8 +66,8 @@ def _task(recipe: str, kind: str, figures: Mapping[str, float]) -> BuildTask:
 
 def _with_children(name: str, figures: Mapping[str, float]) -> float | None:
     """Return the time including children; None in releases that don't record it, such as those before 2.0."""
-    own = figures.get(f"rusage {name}")
-    return None if own is None else own + figures.get(f"Child rusage {name}", 0.0)
+    own_time = figures.get(f"rusage {name}")
+    return None if own_time is None else own_time + figures.get(f"Child rusage {name}", 0.0)
 
 
 def _name(recipe: str) -> str:

@@ -11,12 +11,9 @@ LESS, MORE = "less", "more"
 
 @dataclass(frozen=True)
 class Reported:
-    """One figure of one phase. ``better`` says in which direction: ``less`` (a latency) or ``more`` (a bandwidth).
-
-    ``value`` None: the workload was too fast to tell, which is not zero.
-    """
+    """One figure of one phase."""
 
     name: str
-    value: Finite | None
+    value: Finite | None  # None: the workload was too fast to tell, which is not zero
     unit: str
-    better: str = LESS
+    better: str = LESS  # ``less`` (a latency) or ``more`` (a bandwidth)

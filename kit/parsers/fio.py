@@ -138,10 +138,10 @@ def _bandwidth(job: Mapping[str, Any]) -> float:
 def _latency(name: str, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Reported]:
     """Yield the mean of all I/Os, unless fio did not take it (disable_lat, gtod_reduce), and the percentiles."""
     latencies = [(_number(_times(job, "lat"), "mean"), job) for job in jobs]
-    taken = [(mean, _count(job)) for mean, job in latencies if mean]
-    total = math.fsum(count for _, count in taken)
+    weighted = [(mean, _count(job)) for mean, job in latencies if mean]
+    total = math.fsum(count for _, count in weighted)
     if total:
-        yield Reported(f"{name} latency", math.fsum(mean * count for mean, count in taken) / total / 1e3, "µs")
+        yield Reported(f"{name} latency", math.fsum(mean * count for mean, count in weighted) / total / 1e3, "µs")
     percentiles = [_percentiles(job) for job in jobs]
     for key, label in _PERCENTILES.items():
         of_jobs = [_number(table, key) for table in percentiles if key in table]

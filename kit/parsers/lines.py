@@ -12,7 +12,7 @@ _LINE = re.compile(r"^kit: (?P<name>[^=]+?) = (?P<value>\S+)(?: (?P<unit>[^,]*?)
 
 def parse_lines(text: str) -> tuple[Reported, ...]:
     """Parse the lines. Raises ValueError for a line that begins like one but is malformed."""
-    found = []
+    figures = []
     for line in text.splitlines():
         if not line.startswith("kit: "):
             continue
@@ -22,5 +22,5 @@ def parse_lines(text: str) -> tuple[Reported, ...]:
         value = float(match["value"])
         if not math.isfinite(value):
             raise ValueError(f"not a number: {line!r}")
-        found.append(Reported(match["name"], value, match["unit"] or "", MORE if match["more"] else LESS))
-    return tuple(found)
+        figures.append(Reported(match["name"], value, match["unit"] or "", MORE if match["more"] else LESS))
+    return tuple(figures)

@@ -42,15 +42,13 @@ _RULE = "------"
 
 
 class LogLine(NamedTuple):
-    """``number``: of the line in its file, from 1. ``stream``: which of several outputs it belongs to. ``text``: the
-    line without prefixes, and without blanks around. ``whole``: with its prefixes. ``repeated``: of a step that failed,
-    whose end BuildKit prints once more."""
+    """One line of a log."""
 
-    number: int
-    stream: str
-    text: str
-    whole: str
-    repeated: bool
+    number: int  # of the line in its file, from 1
+    stream: str  # which of several outputs it belongs to
+    text: str  # the line without prefixes, and without blanks around
+    whole: str  # the line with its prefixes
+    repeated: bool  # of a step that failed, whose end BuildKit prints once more
 
 
 def log_lines(text: str) -> Iterator[LogLine]:
@@ -60,11 +58,11 @@ def log_lines(text: str) -> Iterator[LogLine]:
         for part in line.split("\r"):
             whole = _ESCAPE.sub("", part).strip() if part else ""
             stream, position = _prefix(whole)
-            rest = whole[position:]
-            if rest:
-                repeated = rest != _RULE and (repeated or (before == _RULE and rest.endswith(":")))
-                yield LogLine(number, _RULE if repeated else stream, rest, whole, repeated)
-                before = rest
+            content = whole[position:]
+            if content:
+                repeated = content != _RULE and (repeated or (before == _RULE and content.endswith(":")))
+                yield LogLine(number, _RULE if repeated else stream, content, whole, repeated)
+                before = content
 
 
 def _prefix(whole: str) -> tuple[str, int]:

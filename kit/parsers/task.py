@@ -9,13 +9,11 @@ from kit.core.codec import Amount, Finite
 
 @dataclass(frozen=True)
 class BuildTask:
-    """One task of one run, ``kind`` (compile) of ``recipe`` (zip-native). Times are seconds, sizes bytes; None is 'not
-    recorded'. ``started`` counts from the phase's start. CPU is that of the task's process and of all it waited for.
-    """
+    """One task of one run. Times are seconds, sizes bytes; None is 'not recorded'. CPU includes what it waited for."""
 
-    kind: str
-    recipe: str
-    started: Finite
+    kind: str  # compile, for example
+    recipe: str  # zip-native, for example
+    started: Finite  # from the phase's start
     elapsed: Amount
     user: Amount | None = None
     sys: Amount | None = None

@@ -23,5 +23,5 @@ def shown_session(session: Session, analysis: Analysis | None = None) -> tuple[S
     from kit.analysis.session.analyse import analyse
     from kit.report.format.sanitize import shown
 
-    made = shown(session)
-    return made, analysis if analysis and made is session else analyse(made)
+    safe = shown(session)
+    return safe, analysis if analysis and safe is session else analyse(safe)

@@ -18,16 +18,15 @@ BETWEEN = "two sessions"  # Session, Session, SessionDiff
 
 @dataclass(frozen=True)
 class Renderer:
-    """One output. ``of``: its subject. ``maker``: the function that makes the text, imported on use, relative to
-    kit.report; of an extra in full. ``what``: its description in help. ``suffix``: of its files, '' for terminal
-    output. ``mime``: its type in a browser; a session's renderer with a type is also offered as a file beside the
-    answer."""
+    """One output."""
 
     name: str
-    of: str
+    of: str  # its subject
+    #: The function that makes the text, imported on use, relative to kit.report; of an extra in full.
     maker: str
-    what: str
-    suffix: str = ""
+    what: str  # its description in help
+    suffix: str = ""  # of its files; '' for terminal output
+    #: Its type in a browser; a session's renderer with a type is also offered as a file beside the answer.
     mime: str = ""
 
     @property
@@ -35,10 +34,10 @@ class Renderer:
         """Return the name of the only file of its kind: ``junit.xml``."""
         return f"{self.name}.{self.suffix}"
 
-    def render(self, *given: object) -> str:
-        """Return the text. ``given``: the arguments listed at its subject."""
+    def render(self, *arguments: object) -> str:
+        """Return the text. ``arguments``: those listed at its subject."""
         maker = self.maker if self.maker.startswith("kit.") else f"kit.report.{self.maker}"
-        text: str = pkgutil.resolve_name(maker)(*given)
+        text: str = pkgutil.resolve_name(maker)(*arguments)
         return text
 
 
@@ -61,17 +60,20 @@ RENDERERS = (
 
 def renderers(of: str) -> tuple[Renderer, ...]:
     added = [extra.load(extra.renderers[of]) for extra in EXTRAS if of in extra.renderers]
-    return (*(item for item in RENDERERS if item.of == of), *(item for items in added for item in items))
+    return (
+        *(renderer for renderer in RENDERERS if renderer.of == of),
+        *(renderer for extra_renderers in added for renderer in extra_renderers),
+    )
 
 
 def names(of: str) -> list[str]:
-    return [item.name for item in renderers(of)]
+    return [renderer.name for renderer in renderers(of)]
 
 
 def find(of: str, name: str) -> Renderer:
-    return next(item for item in renderers(of) if item.name == name)
+    return next(renderer for renderer in renderers(of) if renderer.name == name)
 
 
 def offered() -> tuple[Renderer, ...]:
     """Return the renderers of a session that are offered as a file beside the answer, or in a browser."""
-    return tuple(item for item in renderers(SESSION) if item.mime)
+    return tuple(renderer for renderer in renderers(SESSION) if renderer.mime)

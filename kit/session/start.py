@@ -1,38 +1,32 @@
-"""From a request to a finished session: finds scenario, image and inputs, prepares arms, runs the plan."""
+"""The first step of a session: what it runs, on which host, and how it begins in the store. New, resumed and assigned
+sessions differ in this alone."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
-from dataclasses import replace
-from functools import partial
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kit import __version__
-from kit.core.errors import KitError, MachineError, UnavailableError, UsageError
+from kit.core.errors import KitError, MachineError, UsageError
 from kit.core.paths import Paths
 from kit.filesystem.device import check_devices
-from kit.host.cgroup.idle import wait_idle
-from kit.host.interrupt import interruptible
 from kit.host.machine import Host, read_host
 from kit.model.duration import estimate
-from kit.model.event import EventSink, FactsKnown, Relay, SessionStarted, StatusChanged
+from kit.model.event import EventSink, StatusChanged
 from kit.model.fact import DEFAULT_REFERENCE, HOST_KERNEL, KERNEL, MACHINE, WORKER, stored
 from kit.model.plan import check_reference
 from kit.model.sample import TRACED
-from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, NotRun, Request, Session, new_session_id, title_of
-from kit.session.execute.executor import execute
-from kit.session.execute.materials import equipped, gather
-from kit.session.execute.session_loop import held_machine
-from kit.session.measure.context import MachineLease
+from kit.model.session import DONE, RUNNING, Request, Session, new_session_id, title_of
 from kit.session.place import Place, find_places
 from kit.session.plan.check import check_guest, check_prepared, check_request
 from kit.session.plan.interleave_policy import ordered_as
 from kit.session.plan.planning import prepare_begun
 from kit.session.plan.schedule import whole_rounds
 from kit.session.plan.series_order import keep_order
-from kit.session.prepared import Prepared, SessionContext, StartOptions
+from kit.session.prepared import Prepared, StartOptions
 from kit.session.setup.facts import version_facts
 from kit.session.setup.resumable import check_begun, check_kernel, record_begun
 from kit.store import Outbox, SessionFilter
@@ -41,23 +35,66 @@ if TYPE_CHECKING:
     from kit.store import Store
 
 
-def launch(request: Request, paths: Paths, store: Store, observer: EventSink, start: StartOptions) -> Session:
-    """Run a new session. Raises KitError, KeyboardInterrupt; the samples measured until then are in the store."""
+@dataclass(frozen=True)
+class Resumption:
+    """Finish the plan of a stopped session that began here: same seed, same order, missing runs only."""
+
+    name: str
+    budget: float | None = None  # more seconds for an open number of rounds, for this start alone
+
+
+@dataclass(frozen=True)
+class AssignedRounds:
+    """Run these rounds of another machine's session, or all without a list, except those completed here already."""
+
+    session: Session
+    rounds: tuple[int, ...] = ()
+
+
+#: What a session can begin with: a new one's request, or one of the two above.
+SessionRequest = Request | Resumption | AssignedRounds
+
+
+@dataclass(frozen=True)
+class PlannedSession:
+    """A session before the machine is held."""
+
+    session: Session
+    prepared: Prepared
+    host: Host  # as the workload will find it
+    place: Place | None  # None: this machine
+    begin: Callable[[Outbox], Session]  # marks it as running in the store; returns it with all samples so far
+
+
+def plan_session(
+    request: SessionRequest, paths: Paths, store: Store, observer: EventSink, options: StartOptions
+) -> PlannedSession | Session:
+    """Return what will run, or a complete session of which nothing is left to run. Raises UsageError, MachineError."""
+    match request:
+        case Resumption():
+            return _plan_resumed(request, paths, store, observer, options)
+        case AssignedRounds():
+            return _plan_assigned(request, paths, store, observer)
+    return _plan_new(request, paths, store, observer, options)
+
+
+def _plan_new(
+    request: Request, paths: Paths, store: Store, observer: EventSink, options: StartOptions
+) -> PlannedSession:  # fmt: skip
     request, place, host = _where(request, paths, observer)
-    prepared = check_request(request, host=host, wipe=start.wipe)
+    prepared = check_request(request, host=host, wipe=options.wipe)
     # Needed before the rest is known: a session may stop immediately, and be resumed.
-    session = new_session(prepared, start.reference).with_facts([MACHINE.fact(host.machine), *prepared.devices])
-    if start.keep_order:
+    session = new_session(prepared, options.reference).with_facts([MACHINE.fact(host.machine), *prepared.devices])
+    if options.keep_order:
         session = keep_order(session, prepared, host, store)
     observer.tell(estimate(prepared.plan, _last_alike(session, store)))
 
-    def begin(sink: Outbox) -> Session:
+    def begin(outbox: Outbox) -> Session:
         record_begun(paths.data, session, observer.tell)
-        sink.create(session)
+        outbox.create(session)
         return session
 
-    context = SessionContext(prepared, host, paths, observer, start)
-    return _run_on_machine(session, context, place, store, begin)
+    return PlannedSession(session, prepared, host, place, begin)
 
 
 def new_session(prepared: Prepared, reference: str = "") -> Session:
@@ -93,66 +130,77 @@ def _last_alike(session: Session, store: Store) -> Session | None:
     return None
 
 
-def resume(
-    name: str, paths: Paths, store: Store, observer: EventSink, start: StartOptions, budget: float | None = None
-) -> Session:
-    """Finish the plan of a stopped session that began here: same seed, same order, missing runs only. A complete
-    session is returned unchanged, unless ``budget`` gives more seconds to an open number of rounds, for this start
-    alone. Raises UsageError."""
-    begun = store.get(name)
-    check_reference(start.reference, begun.arms)
+def _plan_resumed(
+    request: Resumption, paths: Paths, store: Store, observer: EventSink, options: StartOptions
+) -> PlannedSession | Session:
+    """A complete session is returned as it is, unless the budget is extended, or the store has lost runs."""
+    begun = store.get(request.name)
+    check_reference(options.reference, begun.arms)
     _check_own(begun, read_host())
     check_begun(paths.data, begun)
-    plan, session = begun.kept_plan(), begun
-    if budget is not None:
-        plan = replace(plan, budget=budget)
-        session = replace(begun, plan=plan, request=replace(begun.request, budget=budget))
-    goes_on = budget is not None and plan.until_decided and not any(item.kind == TRACED for item in session.samples)
-    lost = set(range(1, plan.rounds + 1)) - whole_rounds(session, plan) if not plan.open_ended else ()
-    goes_on = goes_on or bool(lost)
-    if session.status == DONE and not goes_on:
+    session = _with_budget(begun, request.budget)
+    more = _has_more(session, request.budget)
+    if session.status == DONE and not more:
         observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
     _, place, host = _where(session.request, paths, observer)
     check_kernel(session, HOST_KERNEL if place else KERNEL, host.kernel)
     prepared = prepare_begun(session, host)
     check_prepared(prepared)
-    check_devices(session.request, start.wipe, session)
+    check_devices(session.request, options.wipe, session)
 
-    def begin(sink: Outbox) -> Session:
-        found = store.get(session.id)  # another start may have resumed it while this one waited
-        if found.status != DONE or goes_on:
-            sink.take(StatusChanged(RUNNING))
-            found = replace(found, status=RUNNING)
+    def begin(outbox: Outbox) -> Session:
+        current = _run_again(outbox, store.get(session.id), more)
         # From the store's current version, only the results are used: the commands were checked.
-        return replace(session, status=found.status, facts=found.facts, not_run=found.not_run, samples=found.samples)
+        return replace(
+            session, status=current.status, facts=current.facts, not_run=current.not_run, samples=current.samples
+        )
 
-    context = SessionContext(prepared, host, paths, observer, start)
-    return _run_on_machine(session, context, place, store, begin)
+    return PlannedSession(session, prepared, host, place, begin)
 
 
-def run_assigned(session: Session, rounds: tuple[int, ...], paths: Paths, store: Store, observer: EventSink) -> Session:
-    """Run the plan of another machine: these rounds of a session, or all without a list. Rounds that this machine has
-    already completed are skipped. Raises the errors of ``launch``."""
+def _with_budget(session: Session, budget: float | None) -> Session:
+    """Return the session with another budget, if one is named."""
+    if budget is None:
+        return session
+    plan, request = session.kept_plan(), session.request
+    return replace(session, plan=replace(plan, budget=budget), request=replace(request, budget=budget))
+
+
+def _has_more(session: Session, budget: float | None) -> bool:
+    """Return whether a session has runs to make although it is done. ``budget``: more seconds for them."""
+    plan = session.kept_plan()
+    if budget is not None and plan.until_decided and not any(sample.kind == TRACED for sample in session.samples):
+        return True
+    return not plan.open_ended and not whole_rounds(session, plan).issuperset(range(1, plan.rounds + 1))
+
+
+def _run_again(outbox: Outbox, current: Session, more: bool) -> Session:
+    """Mark the session as running again. Another start may have finished it while this one waited: then only if there
+    is ``more`` to run."""
+    if current.status == DONE and not more:
+        return current
+    outbox.take(StatusChanged(RUNNING))
+    return replace(current, status=RUNNING)
+
+
+def _plan_assigned(request: AssignedRounds, paths: Paths, store: Store, observer: EventSink) -> PlannedSession:
+    session, rounds = request.session, request.rounds
     _, place, host = _where(session.request, paths, observer)
     prepared = prepare_begun(session, host)
     prepared = replace(prepared, plan=replace(prepared.plan, assigned=rounds))
     check_prepared(prepared)
     check_devices(session.request, (), session)
 
-    def begin(sink: Outbox) -> Session:
+    def begin(outbox: Outbox) -> Session:
         try:
-            found = store.get(session.id)
+            current = store.get(session.id)
         except UsageError:
-            sink.create(session)
+            outbox.create(session)
             return session
-        if found.status != DONE or rounds:
-            sink.take(StatusChanged(RUNNING))
-            found = replace(found, status=RUNNING)
-        return ordered_as(found, session.facts)
+        return ordered_as(_run_again(outbox, current, bool(rounds)), session.facts)
 
-    context = SessionContext(prepared, host, paths, observer, StartOptions(wait=True))
-    return _run_on_machine(session, context, place, store, begin)
+    return PlannedSession(session, prepared, host, place, begin)
 
 
 def _check_own(session: Session, host: Host) -> None:
@@ -181,53 +229,3 @@ def _where(request: Request, paths: Paths, observer: EventSink) -> tuple[Request
     place = find_places().find(request, paths.cache, observer.tell)
     cores = place.cores(request.guest_cores or host.cores)
     return replace(request, guest=place.kind), place, replace(host, cores=cores)
-
-
-def _run_on_machine(
-    session: Session, context: SessionContext, place: Place | None, store: Store, begin: Callable[[Outbox], Session]
-) -> Session:
-    """Hold the machine and run the rest of the session; its final state is in the store however it ends. ``begin``
-    marks the session as running in the store, and returns it with all samples so far."""
-    start = context.start
-    with ExitStack() as stack:
-        lease = stack.enter_context(held_machine(session.id, context.paths, start.wait, context.events))
-        if start.idle is not None:
-            wait_idle(start.idle, context.events.tell)
-        check_devices(session.request, start.wipe, session)  # again: it may have waited for hours
-        sink = stack.enter_context(Outbox(session, store, context.paths.data, context.events.tell))
-        context = replace(context, events=Relay(sink, context.events))
-        session = begin(sink)
-        if session.status == DONE:
-            return session
-        context.events.take(SessionStarted(session))
-        image = f", image {context.prepared.image}" if session.request.own_command and context.prepared.image else ""
-        context.events.tell(f"session {session.id}: {session.title}{image}")
-        try:
-            session = _ready(session, context, place, lease)()
-        except KeyboardInterrupt:
-            sink.take(StatusChanged(INTERRUPTED))
-            raise
-        except BaseException:
-            sink.take(StatusChanged(FAILED))
-            raise
-        sink.take(StatusChanged(session.status))
-        if session.status == DONE:
-            store.keep_outcomes(session)
-    return replace(session, status=FAILED) if sink.lost else session
-
-
-def _ready(
-    session: Session, context: SessionContext, place: Place | None, lease: MachineLease
-) -> Callable[[], Session]:  # fmt: skip
-    """Gather the session's materials, and return the way to run it: here, in another place, or not at all."""
-    lease = equipped(lease, session.request.docker, session.request.thin_device)
-    try:
-        with interruptible():
-            materials = gather(context, lease)
-    except UnavailableError as error:
-        not_run = tuple(NotRun(str(arm), error.message, error.hint) for arm in context.prepared.plan.arms)
-        failed = replace(session, not_run=not_run, status=FAILED)
-        context.events.take(FactsKnown.of(failed))
-        return lambda: failed
-    run = place.visit if place else execute
-    return partial(run, session, context, lease, materials)

@@ -241,8 +241,8 @@ def test_arms_may_lack_rounds_and_noise_may_be_none() -> None:
     long = arms_of(rng.normal(0, 0.03, (12, 4)))
     values = long[0].values
     assert values
-    early = Values(values.rounds[:3], values.one[:3], values.other[:3])
-    short = Contrast((9, 0), robust_centre(early.one - early.other), True, values=early)
+    early = Values(values.rounds[:3], values.arm[:3], values.base[:3])
+    short = Contrast((9, 0), robust_centre(early.arm - early.base), True, values=early)
     found = share([*long, short], 4)
     assert all(item.interval().high is not None and item.degrees >= own_degrees(item.n) for item in found)
     assert found[-1].error and found[0].error and found[-1].error > found[0].error

@@ -10,7 +10,7 @@ from kit.analysis.runs.waiting import LEAST_SLICES, MOST_HIDDEN, Waiting, slice_
 def test_waits_from_looks() -> None:
     found = waiting([False] * 8 + [True] * 2, 10.0)
     assert found == Waiting(0.2, 1.0)
-    assert waiting([False, True, False, True, True, False], 6.0).left == pytest.approx((1 + 4) / 2 / 3)
+    assert waiting([False, True, False, True, True, False], 6.0).remaining == pytest.approx((1 + 4) / 2 / 3)
     assert waiting([], 0.0) == waiting([False] * 5, 1.0) == Waiting(0.0, 0.0)
 
 

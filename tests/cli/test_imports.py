@@ -34,7 +34,7 @@ import importlib, pkgutil, sys
 sys.modules.update(dict.fromkeys({NOT_NEEDED!r}))
 import kit
 for module in pkgutil.walk_packages(kit.__path__, "kit."):
-    if not module.name.startswith(("kit.pytest_plugin", "kit.__main__")):
+    if not module.name.startswith(("kit.extra.pytest_plugin", "kit.__main__")):
         importlib.import_module(module.name)
 """
 _QUICK = f"""

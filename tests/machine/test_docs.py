@@ -237,7 +237,7 @@ def test_what_errors_advise_exists() -> None:
 
 def known_options() -> set[str]:
     context = click.Context(cli)
-    plugin = re.findall(r'add\(\s*"(--kit-[a-z-]+)"', (ROOT / "kit/pytest_plugin/__init__.py").read_text())
+    plugin = re.findall(r'add\(\s*"(--kit-[a-z-]+)"', (ROOT / "kit/extra/pytest_plugin/__init__.py").read_text())
     shared = (OPTIONS[name].words.replace("--", "--kit-", 1) for name in SHARED)
     known = {"--help", "--version", *plugin, *shared}
     for name in COMMANDS:

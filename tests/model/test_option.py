@@ -50,11 +50,11 @@ graces = [parse_nightly(task + more, "n", "n").tasks[0].request.grace for more i
 assert graces == [420, 240] and "grace" in known_keys()["[defaults], [[tasks]]"]
 Path("pytest.ini").write_text("[pytest]\\nkit_grace = 2m\\n")
 Path("test_it.py").write_text(
-    "from kit.pytest_plugin.runner import RUNNER\\n"
+    "from kit.extra.pytest_plugin.runner import RUNNER\\n"
     "def test_it(pytestconfig):\\n    print('settings', pytestconfig.stash[RUNNER].settings()['grace'])\\n"
 )
 for words in ([], ["--kit-grace", "3m"]):
-    pytest.main(["-q", "-s", "-p", "kit.pytest_plugin", "-p", "no:cacheprovider", *words, "test_it.py"])
+    pytest.main(["-q", "-s", "-p", "kit.extra.pytest_plugin", "-p", "no:cacheprovider", *words, "test_it.py"])
 compare.main(["--help-all"])
 """
 

@@ -11,11 +11,11 @@ import pytest
 
 from kit.cli.compare import compare
 from kit.core.errors import UsageError
+from kit.extra.pytest_plugin.runner import SessionRunner
 from kit.host.mounts import Mount
 from kit.host.settings_files import find_settings
 from kit.model.options import OPTIONS, SHARED, SessionOptions, read_options
 from kit.model.settings import KEYS, ConfigEntry, merged, option_values, read_settings
-from kit.pytest_plugin.runner import SessionRunner
 from tests.command_line import in_fork
 from tests.ordinary_user import ordinary_user
 

@@ -16,10 +16,10 @@ from kit.extra.history.analysis.night import Night, Part, Task
 from kit.extra.history.analysis.regression import Rule
 from kit.extra.history.nightly.run import assess
 from kit.extra.history.report.junit import render_junit
+from kit.extra.pytest_plugin.compare import _fail_unless_whole
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import MORE, Reported
-from kit.pytest_plugin.compare import _fail_unless_whole
 from kit.report import render
 from kit.report.format.interval import percent_interval
 from kit.report.format.verdict import power

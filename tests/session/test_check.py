@@ -257,6 +257,6 @@ def test_a_fleets_client_checks_before_it_connects(work: Path, tmp_path: Path) -
 
 def test_pytest_refuses_at_collection(pytester: pytest.Pytester, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    done = pytester.runpytest_inprocess("-p", "kit.pytest_plugin", "--kit-arms", "bare", "odd.toml")
+    done = pytester.runpytest_inprocess("-p", "kit.extra.pytest_plugin", "--kit-arms", "bare", "odd.toml")
     done.stdout.fnmatch_lines(["unknown image 'nosuch'"])
     assert done.ret == pytest.ExitCode.INTERRUPTED

@@ -19,9 +19,10 @@ from kit.model.plan import make_plan
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, INTERRUPTED, Request, Session, check_session_id, new_session_id
 from kit.report.text.progress import Quiet
+from kit.session.launch import launch
 from kit.session.prepared import StartOptions
 from kit.session.setup.resumable import record_begun
-from kit.session.start import launch, resume
+from kit.session.start import Resumption
 from kit.store.exchange import load
 from tests.command_line import Kit
 from tests.stores import dump, new_store
@@ -94,7 +95,7 @@ def test_a_bad_id_that_an_older_kit_has_imported_is_not_found_again(tmp_path: Pa
     assert store.list() == ()
     for name in ("last", str(victim)):
         with pytest.raises(UsageError, match=r"no session|not a session"):
-            resume(name, paths(tmp_path), store, Quiet(), StartOptions())
+            launch(Resumption(name), paths(tmp_path), store, Quiet(), StartOptions())
     assert victim.is_dir()
 
 
@@ -112,7 +113,7 @@ def test_sessions_of_another_machine_are_not_resumed(tmp_path: Path) -> None:
     store = new_store(tmp_path / "kit.db")
     store.create(replace(STOPPED, facts={"machine": "another"}))
     with pytest.raises(UsageError, match="began on another machine"):
-        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
+        launch(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions())
 
 
 def stop(*given: object, **more: object) -> None:
@@ -124,11 +125,11 @@ def test_a_session_that_somebody_has_put_into_the_store_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It names this machine and says that it was not imported: nothing in the store tells it from one of ours."""
-    monkeypatch.setattr("kit.session.start._ready", stop)
+    monkeypatch.setattr("kit.session.launch.measure", stop)
     store = new_store(tmp_path / "shared.db")
     store.create(STOPPED)
     with pytest.raises(UsageError, match=f"session {STOPPED.id} was not begun here"):
-        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
+        launch(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions())
     assert store.get("last").status == INTERRUPTED
     begun = tmp_path / "data" / "begun"
     assert not begun.exists()
@@ -136,14 +137,14 @@ def test_a_session_that_somebody_has_put_into_the_store_is_not_run(
     (tmp_path / "data").chmod(0o700)
     (begun / STOPPED.id).symlink_to(tmp_path / "kit.db")
     with pytest.raises(UsageError, match="was not begun here"):
-        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
+        launch(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions())
 
 
 @pytest.mark.promise("a shared store", "`--resume` runs only what this user has begun here, unchanged.")
 def test_a_session_that_somebody_has_changed_in_the_store_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kit.session.start._ready", stop)
+    monkeypatch.setattr("kit.session.launch.measure", stop)
     store, work = new_store(tmp_path / "shared.db"), tmp_path / "work"
     work.mkdir()
     request = Request(command=("true", "ü"), arms=("host@dir",), rounds=1, directory=str(work))
@@ -153,7 +154,7 @@ def test_a_session_that_somebody_has_changed_in_the_store_is_not_run(
     record = tmp_path / "data" / "begun" / name
     assert (record.stat().st_mode & 0o777, record.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     with pytest.raises(KeyboardInterrupt):  # as it was: it goes on
-        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
+        launch(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions())
     changes = (
         ("request", """replace(request, '"true"', '"sh"')"""),
         ("request", """replace(request, '"prepare": ""', '"prepare": "id"')"""),
@@ -167,15 +168,15 @@ def test_a_session_that_somebody_has_changed_in_the_store_is_not_run(
             connection.execute(text(f"UPDATE kit_sessions SET {column} = {value}"))
             assert connection.execute(text(f"SELECT {column} FROM kit_sessions")).scalar_one() != before
         with pytest.raises(UsageError, match=f"session {name} is not what was begun here"):
-            resume("last", paths(tmp_path), store, Quiet(), StartOptions())
+            launch(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions())
         with engine.begin() as connection:
             connection.execute(text(f"UPDATE kit_sessions SET {column} = :before"), {"before": before})
         engine.dispose()
     with pytest.raises(KeyboardInterrupt):
-        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
+        launch(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions())
     record.unlink()
     with pytest.raises(UsageError, match="was not begun here"):
-        resume("last", paths(tmp_path), store, Quiet(), StartOptions())
+        launch(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions())
 
 
 @pytest.mark.promise("a shared store", "`--resume` runs only what this user has begun here, unchanged.")
@@ -185,7 +186,7 @@ def test_what_is_changed_while_a_session_waits_for_the_machine_is_not_run(
     store, work, run = new_store(tmp_path / "shared.db"), tmp_path / "work", list[Session]()
     work.mkdir()
     request = Request(command=("true",), arms=("host@dir",), rounds=1, directory=str(work))
-    monkeypatch.setattr("kit.session.start._ready", stop)
+    monkeypatch.setattr("kit.session.launch.measure", stop)
     with pytest.raises(KeyboardInterrupt):
         launch(request, paths(tmp_path), store, Quiet(), StartOptions())
 
@@ -197,10 +198,10 @@ def test_what_is_changed_while_a_session_waits_for_the_machine_is_not_run(
         run.append(session)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kit.session.start.wait_idle", change)
-    monkeypatch.setattr("kit.session.start._ready", seen)
+    monkeypatch.setattr("kit.session.launch.wait_idle", change)
+    monkeypatch.setattr("kit.session.launch.measure", seen)
     with pytest.raises(KeyboardInterrupt):
-        resume("last", paths(tmp_path), store, Quiet(), StartOptions(idle=1.0))
+        launch(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions(idle=1.0))
     assert store.get("last").request.command == ("sh",)
     assert run[0].request.command == ("true",)
 
@@ -218,17 +219,17 @@ def test_a_session_stopped_before_its_first_sample_is_resumed(tmp_path: Path, mo
     )
 
     with monkeypatch.context() as patch:
-        patch.setattr("kit.session.start.gather", stop)
+        patch.setattr("kit.session.launch.gather", stop)
         with pytest.raises(KeyboardInterrupt):
             launch(request, paths(tmp_path), store, Quiet(), StartOptions())
     (stopped,) = store.list()
     assert (stopped.status, stopped.samples) == (INTERRUPTED, ())
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    done = resume("last", paths(tmp_path), store, Quiet(), StartOptions())
+    done = launch(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions())
     assert (done.status, {sample.status for sample in done.samples}) == (DONE, {"ok"})
     assert store.get(stopped.id).samples == done.samples and store.get("last").arms == ("host@dir",)
-    again = resume("last", paths(tmp_path), store, Quiet(), StartOptions())
+    again = launch(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions())
     assert again == store.get("last") and again.samples == done.samples
 
 
@@ -244,7 +245,7 @@ def test_a_finished_session_of_which_the_store_lost_runs_is_finished_again(tmp_p
     whole = launch(request, paths(tmp_path), store, Quiet(), StartOptions())
     after.create(replace(whole, samples=()))
     after.take(whole.id, [SampleTaken(whole.samples[-1]), StatusChanged(DONE)])
-    done = resume("last", paths(tmp_path), after, Quiet(), StartOptions())
+    done = launch(Resumption("last"), paths(tmp_path), after, Quiet(), StartOptions())
     assert [(sample.round, sample.status) for sample in done.samples] == [(2, "ok"), (1, "ok")]
     # Its flags are judged again, with the new run beside it.
     assert replace(done.samples[0], flags="") == replace(whole.samples[-1], flags="")
@@ -272,7 +273,7 @@ def test_consent_names_a_device_of_the_session(tmp_path: Path) -> None:
     store.create(STOPPED)
     record_begun(tmp_path / "data", STOPPED, print)
     with pytest.raises(UsageError, match="--wipe /dev/x: this session uses no such device"):
-        resume("last", paths(tmp_path), store, Quiet(), StartOptions(wipe=(Path("/dev/x"),)))
+        launch(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions(wipe=(Path("/dev/x"),)))
     assert store.get("last").status == INTERRUPTED
 
 
@@ -287,7 +288,7 @@ def test_a_damaged_session_of_the_past_keeps_no_other_from_beginning(
 
     (tmp_path / "work").mkdir()
     request = Request(command=("true",), arms=("host@dir",), rounds=1, directory=str(tmp_path / "work"))
-    monkeypatch.setattr("kit.session.start._ready", stop)
+    monkeypatch.setattr("kit.session.launch.measure", stop)
     with pytest.raises(KeyboardInterrupt):
         launch(request, paths(tmp_path), store, Quiet(), StartOptions())
 
@@ -300,7 +301,7 @@ def test_ctrl_c_before_the_reference_has_run_is_no_bad_input(
         observer.take(SessionStarted(replace(STOPPED, arms=("bare", "layer:overlay2"), plan=None, samples=samples)))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kit.session.start.launch", stopped)
+    monkeypatch.setattr("kit.session.launch.launch", stopped)
     words = ["smoke", "--arms", "bare,layer:overlay2", "--reference", "layer:overlay2", "-q"]
     with pytest.raises(Abort):  # click's word for Ctrl-C, for which the program ends with 130
         compare.main(words, standalone_mode=False)

@@ -28,12 +28,12 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class RunTime:
-    """One run: its ``place`` among the arm's runs, ``flags`` if it was disturbed."""
+    """One run."""
 
-    place: int
+    place: int  # among the arm's runs, from 0
     round: int
-    seconds: float
-    flags: str
+    seconds: float  # real time of the whole run
+    flags: str  # why it counts as disturbed; '' if it does not
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class ArmRuns:
 
     def mean(self, phase: str, *metrics: str) -> float | None:
         """Return the mean of the sum of these metrics; None where no run has measured them all."""
-        known = _known(self._sum(phase, metrics))
-        return float(known.mean()) if known.size else None
+        values = _known(self._sum(phase, metrics))
+        return float(values.mean()) if values.size else None
 
     def sums(self, phase: str, sums: Mapping[str, Sequence[str]]) -> Iterator[dict[str, float]]:
         """Yield, of each run, the sums of metrics whose parts it has measured. ``sums``: the metrics of each."""
@@ -101,15 +101,15 @@ class ArmRuns:
 
     def describe(self, phase: str, metrics: Sequence[str] = ("real",)) -> Description | None:
         """Return the distribution of the sum of these metrics; None where no run has measured them."""
-        known = _known(self._sum(phase, metrics))
-        return describe(known.tolist()) if known.size else None
+        values = _known(self._sum(phase, metrics))
+        return describe(values.tolist()) if values.size else None
 
     @property
     def time_range(self) -> TimeRange | None:
         """Return the range of real time of the whole run; None without a timed run."""
-        known = _known(self._values(self.whole, "real"))
-        known = known[known > 0]
-        return TimeRange(float(known.mean()), float(known.min()), float(known.max())) if known.size else None
+        seconds = _known(self._values(self.whole, "real"))
+        seconds = seconds[seconds > 0]
+        return TimeRange(float(seconds.mean()), float(seconds.min()), float(seconds.max())) if seconds.size else None
 
     def times(self, step: int) -> Iterator[RunTime]:
         """Return every ``step``-th run that took time, by real time of the whole run."""
@@ -163,16 +163,16 @@ class PointRuns:
     @property
     def phases(self) -> tuple[str, ...]:
         """Return the names of the phases of all arms in order, ``total`` last."""
-        return self.arms[0].runs.phases((item.arm, item.point) for item in self.arms) if self.arms else ()
+        return self.arms[0].runs.phases((runs.arm, runs.point) for runs in self.arms) if self.arms else ()
 
     def reported(self, phase: str) -> dict[str, Reported]:
         """Return the figures that the workload reports of a phase by any arm, each with one example."""
-        keys = [(item.arm, item.point) for item in self.arms]
+        keys = [(runs.arm, runs.point) for runs in self.arms]
         return self.arms[0].runs.reported(keys, phase) if self.arms else {}
 
     def leaves_tree(self, phase: str) -> bool:
         """Return whether processes of any arm left the tree."""
-        return any(item.leaves_tree(phase) for item in self.arms)
+        return any(runs.leaves_tree(phase) for runs in self.arms)
 
 
 def runs_by_point(runs: Runs, arms: Sequence[str]) -> tuple[PointRuns, ...]:
@@ -185,5 +185,5 @@ def runs_by_point(runs: Runs, arms: Sequence[str]) -> tuple[PointRuns, ...]:
 
 def _known(values: Floats | int) -> Floats:
     listed = np.asarray(values, float)
-    known: Floats = listed[np.isfinite(listed)]
-    return known
+    finite: Floats = listed[np.isfinite(listed)]
+    return finite

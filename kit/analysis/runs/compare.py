@@ -20,58 +20,48 @@ from kit.model.sample import Sample
 class Comparison:
     """One arm against its baseline in one metric of one phase.
 
-    ``ratio`` with ``low`` and ``high``: geometric mean of the within-round ratios and its 95 % interval, None if a
-    round has a zero. ``difference`` (seconds per run): mean of the within-round differences, with its own interval.
-    ``n``: number of rounds. ``detectable``: the smallest ratio that n such rounds would have shown. ``unpaired``: the
-    runs of each are an independent sample; ratio and difference are those of two means, and ``n`` is the smaller number
-    of runs.
-
-    ``low_all`` and ``high_all`` are the simultaneous 95 % interval of all ``family`` comparisons of this phase and
-    metric; ``difference_low_all`` and ``difference_high_all`` are that of the differences. ``verdict`` rests on the
-    individual interval, ``verdict_all`` on the simultaneous one. ``covariate``: what the ratio is adjusted for;
-    ``narrowing``: the share by which this narrows its interval. ``adjusted``: the arm's mean in seconds at the
-    baseline's covariate. ``point``: values of swept parameters. ``metric``: one of COMPARED, or a figure that the
-    workload reports, with its ``unit``; ``better``: ``less`` or ``more``.
-
-    From ROBUST_FROM rounds on the ratio is the typical one, the mean without a tenth at either end, and ``untrimmed``
-    that of all. ``spread``: standard error of one round's log ratio; ``borrowed``: degrees of freedom beyond its own,
-    from the noise that arms share. ``copies``: standard error of what no number of rounds removes. ``low_bound`` to
-    ``high_bound``: the simultaneous 90 % interval, of two one-sided tests. ``visible``: the ratio that bounds the
-    control in the same metric, phase and point (kit.analysis.stats.estimate); 1 without a control."""
+    From ROBUST_FROM rounds on the ratio is the typical one, the mean without a tenth at either end. A simultaneous
+    interval is that of all ``family`` comparisons of this phase and metric."""
 
     arm: str
     baseline: str
     phase: str
-    metric: str
-    ratio: float | None
-    low: float | None
+    metric: str  # one of COMPARED, or a figure that the workload reports
+    ratio: float | None  # geometric mean of the within-round ratios; None if a round has a zero
+    low: float | None  # individual 95 % interval of the ratio: low to high
     high: float | None
-    n: int
+    n: int  # number of rounds; of unpaired runs the smaller number of runs
+    #: Mean of the within-round differences, in seconds per run, with its individual 95 % interval.
     difference: float
     difference_low: float | None
     difference_high: float | None
+    #: The smallest ratio that n such rounds would have shown with 80 % power.
     detectable: float | None
-    verdict: Verdict
-    point: str = ""
-    low_all: float | None = None
+    verdict: Verdict  # by the individual interval
+    point: str = ""  # values of swept parameters
+    low_all: float | None = None  # simultaneous 95 % interval of the ratio: low_all to high_all
     high_all: float | None = None
-    family: int = 1
-    verdict_all: Verdict = NO_INTERVAL
-    covariate: str = ""
-    narrowing: float | None = None
+    family: int = 1  # number of comparisons that the simultaneous interval allows for
+    verdict_all: Verdict = NO_INTERVAL  # by the simultaneous interval
+    covariate: str = ""  # what the ratio is adjusted for
+    narrowing: float | None = None  # the share by which the covariate narrows the ratio's interval
     unit: str = "s"
-    better: str = "less"
-    adjusted: float | None = None
-    untrimmed: float | None = None
-    spread: float | None = None
-    borrowed: int = 0
-    difference_low_all: float | None = None
+    better: str = "less"  # ``less`` or ``more``
+    adjusted: float | None = None  # the arm's mean in seconds at the baseline's covariate
+    untrimmed: float | None = None  # the ratio of all rounds, where the ratio is a trimmed mean
+    spread: float | None = None  # standard error of one round's log ratio
+    borrowed: int = 0  # degrees of freedom beyond its own, from the noise that arms share
+    difference_low_all: float | None = None  # simultaneous 95 % interval of the difference
     difference_high_all: float | None = None
     # A history does not store the others, so they do not count where its outcomes are compared.
+    #: Simultaneous 90 % interval, of two one-sided tests: low_bound to high_bound.
     low_bound: float | None = field(default=None, compare=False)
     high_bound: float | None = field(default=None, compare=False)
+    #: Standard error of what no number of rounds removes.
     copies: float = field(default=0.0, compare=False)
+    #: Runs of each are an independent sample; ratio and difference are those of two means.
     unpaired: bool = field(default=False, compare=False)
+    #: The ratio that bounds the control in the same metric, phase and point; 1 without a control.
     visible: float = field(default=1.0, compare=False)
 
     def __repr__(self) -> str:
@@ -127,15 +117,15 @@ class Comparison:
         if not self.spread or not self.ratio:
             return None
         lasting = self.copies * estimators.student_quantile(0.5 + estimators.CONFIDENCE / 2, variance_pooling.MANY)
-        left = math.log(self.ratio / limit) ** 2 - lasting**2
-        if left <= 0:
+        square = math.log(self.ratio / limit) ** 2 - lasting**2
+        if square <= 0:
             return None
         smaller, larger = estimators.spread_range(estimators.own_degrees(self.n) + self.borrowed)
-        found = [
-            variance_pooling.rounds_needed(self.spread * factor, self.borrowed, math.sqrt(left))
+        needed = [
+            variance_pooling.rounds_needed(self.spread * factor, self.borrowed, math.sqrt(square))
             for factor in (smaller, 1.0, larger)
         ]
-        few, typical, many = found
+        few, typical, many = needed
         return None if few is None or typical is None or many is None else (few, typical, many)
 
     def low_among(self, family: int) -> float | None:
@@ -177,17 +167,17 @@ def compare(
         if runs.has((arm, point)) and runs.has((base, point))
     ]
     family = sum(not is_control(arm) for (arm, _), _ in pairs)
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for point in runs.points:
         here = [pair for pair in pairs if pair[0][1] == point]
         keys = list(dict.fromkeys(key for pair in here for key in pair))
         for phase in runs.phases(keys)[-1 if whole else 0 :]:
             for metric in metrics:
-                found += _compare_point(runs, here, phase, metric, family, looks)
+                comparisons += _compare_point(runs, here, phase, metric, family, looks)
             for name, figure in ({} if whole else runs.reported(keys, phase)).items():
-                made = _compare_point(runs, here, phase, name, family, looks)
-                found += [replace(item, unit=figure.unit, better=figure.better) for item in made]
-    return tuple(found)
+                reported = _compare_point(runs, here, phase, name, family, looks)
+                comparisons += [replace(comparison, unit=figure.unit, better=figure.better) for comparison in reported]
+    return tuple(comparisons)
 
 
 def _compare_point(
@@ -196,42 +186,43 @@ def _compare_point(
     """Compare all arms at one point: they share the estimate of the noise."""
     keys = list(dict.fromkeys(key for pair in pairs for key in pair))
     adjusting = find_adjusting(runs, keys, phase, metric)
-    found = [made for pair in pairs if (made := pair_up(runs, pair, phase, metric, adjusting))]
-    return compare_paired(found, phase, family, looks)
+    paired = [matched for pair in pairs if (matched := pair_up(runs, pair, phase, metric, adjusting))]
+    return compare_paired(paired, phase, family, looks)
 
 
-def compare_paired(found: Sequence[Paired], phase: str, family: int, looks: int = 0) -> Iterator[Comparison]:
+def compare_paired(paired: Sequence[Paired], phase: str, family: int, looks: int = 0) -> Iterator[Comparison]:
     """Compare arms by one metric known for each round: they share the estimate of the noise. Intervals are simultaneous
     with all ``family`` comparisons."""
-    compared = list(_compare_paired(found, phase, family, looks))
-    visible = max((visible_in(item) for item in compared if item.control), default=1.0)
-    return iter([replace(item, visible=visible) for item in compared])
+    compared = list(_compare_paired(paired, phase, family, looks))
+    visible = max((visible_in(comparison) for comparison in compared if comparison.control), default=1.0)
+    return iter([replace(comparison, visible=visible) for comparison in compared])
 
 
 def visible_in(control: Comparison) -> float:
     return visible_ratio(Interval(control.ratio or 0.0, control.low_bound, control.high_bound, control.n))
 
 
-def _compare_paired(found: Sequence[Paired], phase: str, family: int, looks: int) -> Iterator[Comparison]:
-    counted = [not is_control(item.arm[0]) for item in found]
-    positive = [(item, one) for item, one in zip(found, counted, strict=True) if item.positive]
-    shared = variance_pooling.share([item.ratio(one) for item, one in positive], family, looks)
+def _compare_paired(paired: Sequence[Paired], phase: str, family: int, looks: int) -> Iterator[Comparison]:
+    counted = [not is_control(pair.arm[0]) for pair in paired]
+    positive = [(pair, counts) for pair, counts in zip(paired, counted, strict=True) if pair.positive]
+    shared = variance_pooling.share([pair.ratio(counts) for pair, counts in positive], family, looks)
     plain = shared
-    if any(item.adjusting for item in found):
-        plain = variance_pooling.share([item.ratio(one, adjusted=False) for item, one in positive], family, looks)
+    if any(pair.adjusting for pair in paired):
+        plain = variance_pooling.share([pair.ratio(counts, adjusted=False) for pair, counts in positive], family, looks)
     ratios = iter(zip(shared, plain, strict=True))
-    proportional = len(positive) == len(found)
-    contrasts = [item.difference(one, proportional) for item, one in zip(found, counted, strict=True)]
+    proportional = len(positive) == len(paired)
+    contrasts = [pair.difference(counts, proportional) for pair, counts in zip(paired, counted, strict=True)]
     differences = variance_pooling.share(contrasts, family, looks)
-    for item, one, difference in zip(found, counted, differences, strict=True):
-        known = described(item.metric)
+    for pair, counts, difference in zip(paired, counted, differences, strict=True):
+        metric = described(pair.metric)
         empty = Comparison(
-            item.arm[0], item.base[0], phase, item.metric, None, None, None, min(item.one.size, item.other.size), 0.0,
-            None, None, None, NO_INTERVAL, item.arm[1], family=family if one else 1, unit=known.unit,
-            better=known.better, unpaired=isinstance(item, Unpaired),
+            pair.arm[0], pair.base[0], phase, pair.metric, None, None, None,
+            min(pair.arm_values.size, pair.base_values.size), 0.0, None, None, None, NO_INTERVAL, pair.arm[1],
+            family=family if counts else 1, unit=metric.unit, better=metric.better,
+            unpaired=isinstance(pair, Unpaired),
         )  # fmt: skip
-        compared = _of_difference(empty, item.widen_difference(difference))
-        yield _of_ratio(compared, item, *next(ratios)) if item.positive else compared
+        compared = _of_difference(empty, pair.widen_difference(difference))
+        yield _of_ratio(compared, pair, *next(ratios)) if pair.positive else compared
 
 
 def _of_difference(empty: Comparison, centre: variance_pooling.PooledEstimate) -> Comparison:
@@ -249,14 +240,17 @@ def _of_difference(empty: Comparison, centre: variance_pooling.PooledEstimate) -
 
 
 def _of_ratio(
-    made: Comparison, pair: Paired, centre: variance_pooling.PooledEstimate, plain: variance_pooling.PooledEstimate
+    comparison: Comparison,
+    pair: Paired,
+    centre: variance_pooling.PooledEstimate,
+    plain: variance_pooling.PooledEstimate,
 ) -> Comparison:
     centre = pair.widen(centre)
     ratio = as_ratio(centre.estimated())
     bounded = ratio.bounded or ratio.together
     smallest = centre.detectable()
     return replace(
-        made,
+        comparison,
         ratio=ratio.estimate,
         low=ratio.low,
         high=ratio.high,
@@ -269,7 +263,7 @@ def _of_ratio(
         narrowing=1 - _width(centre) / _width(pair.with_copies(plain)) if pair.covariate and plain.error else None,
         adjusted=pair.adjusted(),
         untrimmed=pair.untrimmed(),
-        spread=None if made.unpaired else centre.spread,
+        spread=None if comparison.unpaired else centre.spread,
         borrowed=centre.degrees - estimators.own_degrees(centre.n),
         low_bound=bounded.low,
         high_bound=bounded.high,

@@ -48,25 +48,25 @@ OUTSIDE = "outside"
 def find_bursts(samples: Sequence[Sample]) -> dict[tuple[str, str, int], str]:
     """Return reasons by (arm, point, round), for measured runs that succeeded. Reruns are not judged again."""
     runs = _judged(samples)
-    spins = [value for item in runs for value in (item.calibration_before, item.calibration_after) if value]
+    spins = [value for run in runs for value in (run.calibration_before, run.calibration_after) if value]
     usual_spin = median(spins) if spins else None
     usual = _usual_shares(runs)
-    excess = {_where(item): _excesses(item, usual_spin, usual) for item in runs}
+    excess = {_where(run): _excesses(run, usual_spin, usual) for run in runs}
     rounds: dict[tuple[str, int], list[tuple[str, str, int]]] = {}
-    for item in runs:
-        if dict(item.digests).get(RUN_ORDER, SEQUENTIAL) != SEQUENTIAL:
-            rounds.setdefault((item.point, item.round), []).append(_where(item))
-    found: dict[tuple[str, str, int], dict[str, str]] = {}
-    for item in runs:
-        others = [excess[where] for where in rounds.get((item.point, item.round), ()) if where != _where(item)]
-        reasons = dict(_reasons(item, excess[_where(item)], others))
+    for run in runs:
+        if dict(run.digests).get(RUN_ORDER, SEQUENTIAL) != SEQUENTIAL:
+            rounds.setdefault((run.point, run.round), []).append(_where(run))
+    disturbed: dict[tuple[str, str, int], dict[str, str]] = {}
+    for run in runs:
+        others = [excess[where] for where in rounds.get((run.point, run.round), ()) if where != _where(run)]
+        reasons = dict(_reasons(run, excess[_where(run)], others))
         if reasons:
-            found[_where(item)] = reasons
+            disturbed[_where(run)] = reasons
     # Outside CPU may come from an arm's own daemon or kernel thread; other programs affect two arms or more.
-    if len({arm for (arm, _, _), reasons in found.items() if OUTSIDE in reasons}) < _ARMS:
-        found = {where: {name: text for name, text in reasons.items() if name != OUTSIDE}
-                 for where, reasons in found.items()}  # fmt: skip
-    return {where: "; ".join(reasons.values()) for where, reasons in found.items() if reasons}
+    if len({arm for (arm, _, _), reasons in disturbed.items() if OUTSIDE in reasons}) < _ARMS:
+        disturbed = {where: {name: text for name, text in reasons.items() if name != OUTSIDE}
+                     for where, reasons in disturbed.items()}  # fmt: skip
+    return {where: "; ".join(reasons.values()) for where, reasons in disturbed.items() if reasons}
 
 
 def own_nature(samples: Sequence[Sample], bursts: Bursts) -> dict[tuple[str, str], str]:
@@ -74,19 +74,19 @@ def own_nature(samples: Sequence[Sample], bursts: Bursts) -> dict[tuple[str, str
     proportion to its running time. So these flags are caused by the arm, and are part of its cost."""
     seconds: dict[tuple[str, str], float] = {}
     runs: Counter[tuple[str, str]] = Counter()
-    for item in _judged(samples):
-        key = item.arm, item.point
-        seconds[key] = seconds.get(key, 0.0) + (total(item.phases).real or 0.0)
+    for run in _judged(samples):
+        key = run.arm, run.point
+        seconds[key] = seconds.get(key, 0.0) + (total(run.phases).real or 0.0)
         runs[key] += 1
     flags = Counter((arm, point) for arm, point, _ in bursts)
     whole, all_flags = sum(seconds.values()), flags.total()
-    found = {}
+    flagged = {}
     for key, count in flags.items():
         share = seconds[key] / whole if whole else 1.0
         if share < 1 and _at_least(count, all_flags, share) < _NATURE:
             others = f"{all_flags - count} of {runs.total() - runs[key]} of the others"
-            found[key] = f"{count} of {runs[key]} runs flagged, {others}"
-    return found
+            flagged[key] = f"{count} of {runs[key]} runs flagged, {others}"
+    return flagged
 
 
 def _at_least(count: int, trials: int, chance: float) -> float:
@@ -97,7 +97,9 @@ def _at_least(count: int, trials: int, chance: float) -> float:
 
 
 def _judged(samples: Sequence[Sample]) -> list[Sample]:
-    return [item for item in samples if item.kind == "measured" and item.status == "ok" and item.rerun_of is None]
+    return [
+        sample for sample in samples if sample.kind == "measured" and sample.status == "ok" and sample.rerun_of is None
+    ]
 
 
 def _where(run: Sample) -> tuple[str, str, int]:
@@ -106,15 +108,15 @@ def _where(run: Sample) -> tuple[str, str, int]:
 
 def _excesses(run: Sample, usual_spin: float | None, usual: Mapping[tuple[str, str, str], float]) -> dict[str, float]:
     """Return the excess of a run's figures over usual values, by name, as shares. Unmeasured figures are missing."""
-    phase, found = total(run.phases), {}
+    phase, excesses = total(run.phases), {}
     if phase.steal and phase.real:
-        found["steal"] = phase.steal / phase.real
+        excesses["steal"] = phase.steal / phase.real
     for when, spin in (("before", run.calibration_before), ("after", run.calibration_after)):
         if spin and usual_spin:
-            found[when] = spin / usual_spin - 1
+            excesses[when] = spin / usual_spin - 1
     for name, share in _shares(run):
-        found[name] = share - usual[run.arm, run.point, name]
-    return found
+        excesses[name] = share - usual[run.arm, run.point, name]
+    return excesses
 
 
 def _reasons(
@@ -124,7 +126,7 @@ def _reasons(
     round. An equal disturbance of all arms cancels in their ratios."""
     phase = total(run.phases)
     real, used = phase.real or 0.0, cpu_seconds(phase)
-    common = {name: max(0.0, median(item.get(name, 0.0) for item in others)) for name in excess} if others else {}
+    common = {name: max(0.0, median(other.get(name, 0.0) for other in others)) for name in excess} if others else {}
     beyond = {name: value - common.get(name, 0.0) for name, value in excess.items()}
     if beyond.get("steal", 0.0) > _STEAL and beyond["steal"] * real > _LEAST:
         yield "steal", f"steal {100 * excess['steal']:.0f} %"
@@ -167,14 +169,14 @@ def _shares(run: Sample) -> Iterator[tuple[str, float]]:
 def cpu_seconds(phase: Phase) -> float:
     """Return the CPU seconds of the build, or its real time if longer. Other programs' CPU time is compared with this
     value, so that one busy CPU of two counts for more than one of sixty-four."""
-    own = (phase.user, phase.sys) if phase.cgroup_user is None else (phase.cgroup_user, phase.cgroup_sys)
-    return max(sum(value or 0.0 for value in own), phase.real or 0.0)
+    seconds = (phase.user, phase.sys) if phase.cgroup_user is None else (phase.cgroup_user, phase.cgroup_sys)
+    return max(sum(value or 0.0 for value in seconds), phase.real or 0.0)
 
 
 def _pressure(phase: Phase, name: str) -> float | None:
     """Return the share of the run's time in which some task of the machine, but no task of the session, waited. None if
     the session's own pressure is unknown: an arm's own waits would then pass for disturbances."""
-    waited, own = phase.metric(name), phase.metric(f"{name}_own")
-    if waited is None or own is None or not phase.real:
+    waited, own_wait = phase.metric(name), phase.metric(f"{name}_own")
+    if waited is None or own_wait is None or not phase.real:
         return None
-    return max(0.0, waited - own) / phase.real
+    return max(0.0, waited - own_wait) / phase.real

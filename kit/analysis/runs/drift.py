@@ -21,17 +21,16 @@ MACHINE = "machine"
 
 @dataclass(frozen=True)
 class Drift:
-    """A trend over the rounds. ``what``: ``machine`` (equal for all arms: rounds cancel this trend) or the arm whose
-    ratio to its baseline moves (nothing cancels that trend). ``per_round``: factor from one round to the next. ``p``:
-    probability of as clear a trend at random; ``found`` allows for the number of trends tested. ``warm_up``:
-    factor between the first round and the rest, None if the first is no outlier."""
+    """A trend over the rounds."""
 
+    #: ``machine``: equal for all arms, and rounds cancel it; or the arm whose ratio to its baseline moves.
     what: str
     point: str
     rounds: int
-    per_round: float
-    p: float
-    found: bool
+    per_round: float  # factor from one round to the next
+    p: float  # probability of as clear a trend at random
+    found: bool  # whether p is small enough for the number of trends tested
+    #: Factor between the first round and the others; None if the first is no outlier.
     warm_up: float | None
 
 
@@ -71,9 +70,9 @@ def _logs(runs: Runs, keys: Sequence[Key]) -> Floats:
 
 
 def _warm_up(values: Floats) -> float | None:
-    rest = values[1:]
-    if rest.size < _OTHERS:
+    later = values[1:]
+    if later.size < _OTHERS:
         return None
-    away = float(values[0] - np.median(rest))
-    spread = 1.4826 * float(np.median(np.abs(rest - np.median(rest))))
+    away = float(values[0] - np.median(later))
+    spread = 1.4826 * float(np.median(np.abs(later - np.median(later))))
     return exp(away) if abs(away) > FAR * spread > 0 else None

@@ -40,18 +40,17 @@ class Adjusting:
 
 @dataclass(frozen=True)
 class Paired:
-    """One metric of an arm and its baseline, round by round. ``covariates``: of both, if one is in use. ``rounds``:
-    their numbers, empty if unknown. ``copies``: standard deviation of the log ratio between copies of the same files.
-    """
+    """One metric of an arm and its baseline, round by round."""
 
     arm: Key
     base: Key
     metric: str
-    one: Floats
-    other: Floats
+    arm_values: Floats
+    base_values: Floats
     adjusting: Adjusting | None
-    covariates: tuple[Floats, Floats] | None
-    copies: float = 0.0
+    covariates: tuple[Floats, Floats] | None  # of the arm and of its baseline, if one is in use
+    copies: float = 0.0  # standard deviation of the log ratio between copies of the same files
+    #: Their numbers; empty if unknown.
     rounds: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
@@ -65,11 +64,11 @@ class Paired:
 
     @cached_property
     def positive(self) -> bool:
-        return bool((self.one > 0).all() and (self.other > 0).all())
+        return bool((self.arm_values > 0).all() and (self.base_values > 0).all())
 
     @cached_property
     def logs(self) -> Floats:
-        logs: Floats = np.log(self.one / self.other)
+        logs: Floats = np.log(self.arm_values / self.base_values)
         return logs
 
     def difference(self, counted: bool = True, proportional: bool = True) -> variance_pooling.Contrast:
@@ -77,9 +76,9 @@ class Paired:
 
         It is the mean of all rounds, however many there are: seconds add up. The variances of arms are trimmed from
         ROBUST_FROM rounds on, so it then has its own."""
-        scale = (float(self.one.mean()), float(self.other.mean())) if proportional else (1.0, 1.0)
-        values = None if self.one.size >= estimators.ROBUST_FROM else self._values(False)
-        return self._contrast(estimators.mean_centre(self.one - self.other), counted, values, scale)
+        scale = (float(self.arm_values.mean()), float(self.base_values.mean())) if proportional else (1.0, 1.0)
+        values = None if self.arm_values.size >= estimators.ROBUST_FROM else self._values(False)
+        return self._contrast(estimators.mean_centre(self.arm_values - self.base_values), counted, values, scale)
 
     def ratio(self, counted: bool = True, adjusted: bool = True) -> variance_pooling.Contrast:
         """Return the centre of the log ratio, adjusted if a covariate is in use."""
@@ -92,7 +91,7 @@ class Paired:
     def _values(self, adjusted: bool) -> variance_pooling.Values | None:
         if not self.positive or not self.rounds.size:
             return None
-        logs = np.log(self.one), np.log(self.other)
+        logs = np.log(self.arm_values), np.log(self.base_values)
         if adjusted and self.adjusting and self.covariates is not None:
             slope = self.adjusting.covariate.slope
             logs = logs[0] - slope * self.covariates[0], logs[1] - slope * self.covariates[1]
@@ -109,15 +108,15 @@ class Paired:
         return with_error(centre, self.copies)
 
     def widen_difference(self, centre: variance_pooling.PooledEstimate) -> variance_pooling.PooledEstimate:
-        return with_error(centre, self.copies * float(self.other.mean()))
+        return with_error(centre, self.copies * float(self.base_values.mean()))
 
     def adjusted(self) -> float | None:
         """Return the arm's mean, adjusted to the other arm's covariate; None without a covariate."""
-        return None if self._moved is None else float((self.one * np.exp(-self._moved)).mean())
+        return None if self._moved is None else float((self.arm_values * np.exp(-self._moved)).mean())
 
     def untrimmed(self) -> float | None:
         """Return the ratio by the mean of all rounds, if the typical ratio leaves some out."""
-        if self.one.size < estimators.ROBUST_FROM:
+        if self.arm_values.size < estimators.ROBUST_FROM:
             return None
         return exp(float(self.logs.mean() - (0.0 if self._moved is None else self._moved.mean())))
 
@@ -143,18 +142,20 @@ class Unpaired(Paired):
     The ratio is that of the means of all runs, which readers compute as well: nothing pairs two runs."""
 
     def difference(self, counted: bool = True, proportional: bool = True) -> variance_pooling.Contrast:
-        return self._welch(estimators.mean_centre(self.other), estimators.mean_centre(self.one), counted)
+        return self._welch(estimators.mean_centre(self.base_values), estimators.mean_centre(self.arm_values), counted)
 
     def ratio(self, counted: bool = True, adjusted: bool = True) -> variance_pooling.Contrast:
-        return self._welch(estimators.log_mean_centre(self.other), estimators.log_mean_centre(self.one), counted)
+        return self._welch(
+            estimators.log_mean_centre(self.base_values), estimators.log_mean_centre(self.arm_values), counted
+        )
 
     def untrimmed(self) -> float | None:
         return None
 
-    def _welch(self, other: Centre, one: Centre, counted: bool) -> variance_pooling.Contrast:
+    def _welch(self, base: Centre, arm: Centre, counted: bool) -> variance_pooling.Contrast:
         """Each arm has a variance of its own: numbers of runs differ, and so may the machines."""
-        centre = estimators.welch_centre(other, one)
-        freedom = estimators.welch_degrees(other, one)
+        centre = estimators.welch_centre(base, arm)
+        freedom = estimators.welch_degrees(base, arm)
         return variance_pooling.Contrast((self.arm, self.base), centre, False, counted, freedom=freedom)
 
 
@@ -163,37 +164,48 @@ def pair_up(
 ) -> Paired | None:
     """Return the pairs of rounds; None if no round contains a figure of both. Of unpaired runs, all of either."""
     if runs.unpaired:
-        one, other = (runs.values(key, phase, metric) for key in keys)
-        one, other = one[np.isfinite(one)], other[np.isfinite(other)]
-        return Unpaired(*keys, metric, one, other, None, None) if one.size and other.size else None
+        arm_values, base_values = (runs.values(key, phase, metric) for key in keys)
+        arm_values, base_values = arm_values[np.isfinite(arm_values)], base_values[np.isfinite(base_values)]
+        return (
+            Unpaired(*keys, metric, arm_values, base_values, None, None)
+            if arm_values.size and base_values.size
+            else None
+        )
     ours, theirs = runs.common(keys)
-    one, other = runs.values(keys[0], phase, metric)[ours], runs.values(keys[1], phase, metric)[theirs]
-    both = np.isfinite(one) & np.isfinite(other)
+    arm_values, base_values = runs.values(keys[0], phase, metric)[ours], runs.values(keys[1], phase, metric)[theirs]
+    both = np.isfinite(arm_values) & np.isfinite(base_values)
     if not both.any():
         return None
     covariates = None
     if adjusting is not None:
-        mine, base = (_covariate(runs, key, adjusting.name) for key in keys)
-        covariates = mine[ours][both], base[theirs][both]
+        arm_covariate, base_covariate = (_covariate(runs, key, adjusting.name) for key in keys)
+        covariates = arm_covariate[ours][both], base_covariate[theirs][both]
         if not np.isfinite(covariates).all():
             adjusting, covariates = None, None
     copies = COPIES if described(metric).noise != OWN and runs.interleaved(keys[0]) else 0.0
     return Paired(
-        *keys, metric, one[both], other[both], adjusting, covariates, copies, runs.rounds(keys[0])[ours][both]
+        *keys,
+        metric,
+        arm_values[both],
+        base_values[both],
+        adjusting,
+        covariates,
+        copies,
+        runs.rounds(keys[0])[ours][both],
     )
 
 
-def with_error(centre: variance_pooling.PooledEstimate, known: float) -> variance_pooling.PooledEstimate:
-    """Add a ``known`` error (of many degrees of freedom) that is the same at every look."""
-    if centre.error is None or not known:
+def with_error(centre: variance_pooling.PooledEstimate, lasting_error: float) -> variance_pooling.PooledEstimate:
+    """Add a ``lasting_error`` (of many degrees of freedom) that is the same at every look."""
+    if centre.error is None or not lasting_error:
         return centre
     many, few = (
         estimators.student_quantile(0.5 + estimators.CONFIDENCE / 2, degrees)
         for degrees in (variance_pooling.MANY, centre.degrees)
     )
-    error = math.hypot(centre.error, known * many / few)
+    error = math.hypot(centre.error, lasting_error * many / few)
     together, bounded = (
-        math.hypot(factor * centre.error, lasting * known) / error
+        math.hypot(factor * centre.error, lasting * lasting_error) / error
         for factor, lasting in zip((centre.together, centre.bounded), centre.lasting, strict=True)
     )
     return replace(centre, error=error, together=together, bounded=bounded)
@@ -214,9 +226,9 @@ def find_adjusting(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> 
     best: Adjusting | None = None
     for name in COVARIATES:
         x = runs.once(_covariate_residuals, runs, tuple(keys), name)
-        found = estimators.find_covariate(y, x) if np.isfinite(x).all() else None
-        if found and (best is None or found.variance_left < best.covariate.variance_left):
-            best = Adjusting(name, found)
+        covariate = estimators.find_covariate(y, x) if np.isfinite(x).all() else None
+        if covariate and (best is None or covariate.variance_left < best.covariate.variance_left):
+            best = Adjusting(name, covariate)
     return best
 
 

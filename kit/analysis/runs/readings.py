@@ -37,25 +37,23 @@ _PHASES, _NAME, _REPORTED, _TASKS = map(attrgetter, ("phases", "name", "reported
 
 @dataclass(frozen=True)
 class Readings:
-    """Runs that succeeded, in the order given. ``keys``, ``digests`` and ``shapes`` (the names of a run's phases) hold
-    distinct values; ``key``, ``digest`` and ``shape`` hold each run's index. ``figures``: FIGURES x phases, a run's
-    phases in sequence from ``first`` on; ``spins``: SPINS x runs. ``reported``, ``tasks``: whether any phase has them.
-    ``marked``: places of flagged runs and of reruns."""
+    """Runs that succeeded, in the order given."""
 
     runs: Sequence[Sample]
-    keys: tuple[Key, ...]
-    digests: tuple[Digests, ...]
+    keys: tuple[Key, ...]  # distinct values; ``key`` holds each run's index into them
+    digests: tuple[Digests, ...]  # distinct values, indexed by ``digest``
+    #: Distinct tuples of the names of a run's phases, indexed by ``shape``.
     shapes: tuple[tuple[str, ...], ...]
     key: Places
     digest: Places
     shape: Places
     round: Places
-    first: Places
-    figures: Floats
-    spins: Floats
-    reported: bool
-    tasks: bool
-    marked: Sequence[int]
+    first: Places  # each run's first column of ``figures``
+    figures: Floats  # FIGURES x phases, a run's phases in sequence
+    spins: Floats  # SPINS x runs
+    reported: bool  # whether any phase has a figure of the workload
+    tasks: bool  # whether any phase has tasks
+    marked: Sequence[int]  # places of flagged runs and of reruns
 
 
 def read(samples: Iterable[Sample], repetitions: bool = True) -> Readings:
@@ -64,8 +62,8 @@ def read(samples: Iterable[Sample], repetitions: bool = True) -> Readings:
     walk = _Walk()
     for at in range(0, len(every), _SLICE):
         part = every[at : at + _SLICE]
-        counted = [item for item in part if item.status == "ok" and item.counts and item.phases]
-        walk.add(counted if repetitions else [item for item in counted if item.rerun_of is None])
+        counted = [sample for sample in part if sample.status == "ok" and sample.counts and sample.phases]
+        walk.add(counted if repetitions else [sample for sample in counted if sample.rerun_of is None])
     return walk.readings()
 
 
@@ -91,7 +89,7 @@ class _Walk:
         if len(set(lengths)) == 1:
             names: Iterable[tuple[str, ...]] = zip(*[map(_NAME, flat)] * lengths[0], strict=True)
         else:
-            names = (tuple(map(_NAME, found)) for found in phases)
+            names = (tuple(map(_NAME, run_phases)) for run_phases in phases)
         columns = (
             map(self.keys.__getitem__, map(_KEY, runs)),
             map(self.digests.__getitem__, map(_DIGESTS, runs)),
@@ -105,7 +103,7 @@ class _Walk:
         self.reported = self.reported or any(map(_REPORTED, flat))
         self.tasks = self.tasks or any(map(_TASKS, flat))
         begin = len(self.runs)
-        self.marked += [i for i, item in enumerate(runs, begin) if item.flags or item.rerun_of is not None]
+        self.marked += [i for i, run in enumerate(runs, begin) if run.flags or run.rerun_of is not None]
         self.runs += runs
 
     def readings(self) -> Readings:
@@ -118,11 +116,11 @@ class _Walk:
         )  # fmt: skip
 
 
-def _columns(figures: Callable[[Any], tuple[Any, ...]], width: int, things: Sequence[object]) -> Floats:
+def _columns(figures: Callable[[Any], tuple[Any, ...]], width: int, records: Sequence[object]) -> Floats:
     try:
-        flat = np.fromiter(chain.from_iterable(map(figures, things)), float, width * len(things))
+        flat = np.fromiter(chain.from_iterable(map(figures, records)), float, width * len(records))
     except TypeError:  # a None, for what was not measured: this takes longer
-        flat = np.array(list(map(figures, things)), float).ravel()
+        flat = np.array(list(map(figures, records)), float).ravel()
     return plausible(flat.reshape(-1, width).T)
 
 
@@ -137,5 +135,5 @@ def plausible(values: Floats) -> Floats:
     """Return figures with NaN above the plausible range, and 0 below. An imported file may hold any number. With these
     bounds, sums, squares and ratios remain finite floats."""
     size = np.abs(values)
-    made: Floats = np.where(size > _MOST, np.nan, np.where(size < _LEAST, 0.0, values))
-    return made
+    bounded: Floats = np.where(size > _MOST, np.nan, np.where(size < _LEAST, 0.0, values))
+    return bounded

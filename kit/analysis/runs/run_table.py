@@ -40,21 +40,21 @@ class Runs:
         self._all = read(samples, repetitions)
         gone = _repeated(self._all)
         marked = (self._all.runs[place] for place in self._all.marked)
-        self._reruns = {item.round: item.rerun_of for item in marked if item.rerun_of is not None}
+        self._reruns = {run.round: run.rerun_of for run in marked if run.rerun_of is not None}
         self._places = {  # positions of an arm's runs at a point among all
-            key: found
+            key: places
             for number, key in enumerate(self._all.keys)
-            if (found := _in_order(np.flatnonzero(self._all.key == number), self._all.round, gone)).size
+            if (places := _in_order(np.flatnonzero(self._all.key == number), self._all.round, gone)).size
         }
         self._cache: dict[tuple[object, ...], Any] = {}
 
-    def once(self, make: Callable[..., Made], *given: object) -> Made:
-        """Return ``make(*given)``, computed once and cached with the runs."""
-        where = (make, *given)
+    def once(self, make: Callable[..., Made], *arguments: object) -> Made:
+        """Return ``make(*arguments)``, computed once and cached with the runs."""
+        where = (make, *arguments)
         if where not in self._cache:
-            self._cache[where] = make(*given)
-        made: Made = self._cache[where]
-        return made
+            self._cache[where] = make(*arguments)
+        value: Made = self._cache[where]
+        return value
 
     @property
     def points(self) -> tuple[str, ...]:
@@ -100,19 +100,19 @@ class Runs:
         return self.once(self._read, key, phase, metric)
 
     def _read(self, key: Key, phase: str, metric: str) -> Floats:
-        known = described(metric)
-        if not known.measured:
-            made = self._sum(key, phase, known.parts)
-            if known.otherwise:
-                made = np.where(np.isfinite(made), made, self._sum(key, phase, known.otherwise))
-            if known.over:
-                under = self.values(key, phase, known.over)
-                made = np.divide(made, under, out=np.full(made.shape, np.nan), where=under > 0)
-            return made
+        definition = described(metric)
+        if not definition.measured:
+            values = self._sum(key, phase, definition.parts)
+            if definition.otherwise:
+                values = np.where(np.isfinite(values), values, self._sum(key, phase, definition.otherwise))
+            if definition.over:
+                under = self.values(key, phase, definition.over)
+                values = np.divide(values, under, out=np.full(values.shape, np.nan), where=under > 0)
+            return values
         if phase == TOTAL:
             parts = [self.values(key, name, metric) for name in self.phases([key]) if name != TOTAL]
             if parts:  # else a workload's only phase has that name
-                return _WHOLE[known.whole](parts)
+                return _WHOLE[definition.whole](parts)
         if metric not in MEASURED:  # a figure that other arms report, or did at other points
             return self.figure(key, phase, metric)
         if metric in FIGURES:
@@ -127,8 +127,8 @@ class Runs:
         rows = np.full(places.size, -1)
         for number, names in enumerate(self._all.shapes):
             if phase in names:
-                mine = self._all.shape[places] == number
-                rows[mine] = self._all.first[places[mine]] + names.index(phase)
+                same_shape = self._all.shape[places] == number
+                rows[same_shape] = self._all.first[places[same_shape]] + names.index(phase)
         return rows
 
     def _sum(self, key: Key, phase: str, parts: Sequence[str]) -> Floats:
@@ -137,40 +137,45 @@ class Runs:
     def reported(self, keys: Iterable[Key], phase: str) -> dict[str, Reported]:
         """Return the figures that the workload reports of a phase, in its order, each with one example. One with the
         name of a metric (possible in an imported file) is ignored."""
-        found: dict[str, Reported] = {}
+        figures: dict[str, Reported] = {}
         for key in keys:
-            found |= {name: item for name, item in self.once(self._reported, key, phase).items() if name not in found}
-        return found
+            figures |= {
+                name: figure for name, figure in self.once(self._reported, key, phase).items() if name not in figures
+            }
+        return figures
 
     def _reported(self, key: Key, phase: str) -> dict[str, Reported]:
-        found: dict[str, Reported] = {}
+        figures: dict[str, Reported] = {}
         if phase != TOTAL and self._all.reported:
-            for figure in chain.from_iterable(item.reported for item in self.once(self._phase, key, phase)):
+            for figure in chain.from_iterable(run_phase.reported for run_phase in self.once(self._phase, key, phase)):
                 if figure.name not in METRICS:
-                    found.setdefault(figure.name, figure)
-        return found
+                    figures.setdefault(figure.name, figure)
+        return figures
 
     def figure(self, key: Key, phase: str, name: str) -> Floats:
         """Return a reported figure in every run of the arm; NaN if a run did not report it."""
         return self.once(self._figure, key, phase, name)
 
     def _figure(self, key: Key, phase: str, name: str) -> Floats:
-        listed = [{item.name: item.value for item in found.reported} for found in self.once(self._phase, key, phase)]
+        listed = [
+            {figure.name: figure.value for figure in run_phase.reported}
+            for run_phase in self.once(self._phase, key, phase)
+        ]
         return plausible(np.array([values.get(name, np.nan) for values in listed], float))
 
     def tasks(self, key: Key, phase: str) -> list[tuple[BuildTask, ...]]:
         """Return the phase's tasks in every run of the arm; empty if the build tool did not record them."""
         if not self._all.tasks:
             return [()] * self._at(key).size
-        return [found.tasks for found in self.once(self._phase, key, phase)]
+        return [run_phase.tasks for run_phase in self.once(self._phase, key, phase)]
 
     def _phase(self, key: Key, name: str) -> list[Phase]:
         return [_find(sample.phases, name) for sample in self.samples(key)]
 
     def attribute(self, key: Key, name: str) -> Floats:
         """Return one of SPINS in every run; NaN if not measured."""
-        found: Floats = self._all.spins[SPINS.index(name)][self._at(key)]
-        return found
+        spins: Floats = self._all.spins[SPINS.index(name)][self._at(key)]
+        return spins
 
     def shared_rounds(self, keys: Sequence[Key]) -> NDArray[np.int64]:
         """Return the rounds that contain all the arms. A rerun replaces its round. It is no further round of arms that
@@ -214,29 +219,33 @@ class Runs:
         """Return whether arms are labels of imported figures, which say nothing of drivers and filesystems."""
         return bool(self._all.runs) and self._all.runs[0].kind == IMPORTED
 
-    def _alike(self, one: Key, here: NDArray[np.int64], other: Key, there: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _alike(
+        self, first_key: Key, here: NDArray[np.int64], second_key: Key, there: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
         """Return whether the digests of the runs agree; each distinct pair is compared once."""
-        known = self._all.digests
-        if len(known) < 2:
+        digests = self._all.digests
+        if len(digests) < 2:
             return np.ones(here.size, bool)
-        first, second = (self._all.digest[self._at(key)][place] for key, place in ((one, here), (other, there)))
+        first, second = (
+            self._all.digest[self._at(key)][place] for key, place in ((first_key, here), (second_key, there))
+        )
         good: NDArray[np.bool_] = first == second
         for a, b in {(int(a), int(b)) for a, b in zip(first[~good], second[~good], strict=True)}:
-            good |= (first == a) & (second == b) & (not differing(known[a], known[b]))
+            good |= (first == a) & (second == b) & (not differing(digests[a], digests[b]))
         return good
 
 
 def _repeated(all_runs: Readings) -> list[int]:
     """Return the places of the flagged runs that have a rerun."""
     marked = [(place, all_runs.runs[place]) for place in all_runs.marked]
-    repeated = {(item.arm, item.point, item.rerun_of) for _, item in marked if item.rerun_of is not None}
-    return [place for place, item in marked if item.flags and (item.arm, item.point, item.round) in repeated]
+    repeated = {(run.arm, run.point, run.rerun_of) for _, run in marked if run.rerun_of is not None}
+    return [place for place, run in marked if run.flags and (run.arm, run.point, run.round) in repeated]
 
 
 def _in_order(places: Places, round_: Places, gone: Sequence[int]) -> Places:
     """Return runs by round without the removed ones; the later of two in one round."""
-    kept = places[~np.isin(places, gone)] if gone else places
-    ordered = kept[np.argsort(round_[kept], kind="stable")]
+    remaining = places[~np.isin(places, gone)] if gone else places
+    ordered = remaining[np.argsort(round_[remaining], kind="stable")]
     rounds = round_[ordered]
     return ordered[np.append(rounds[1:] != rounds[:-1], True)] if ordered.size else ordered
 
@@ -262,12 +271,12 @@ def _find(phases: Sequence[Phase], name: str) -> Phase:
     return _NO_PHASE
 
 
-def differing(one: Digests, other: Digests) -> tuple[str, ...]:
+def differing(ours: Digests, theirs: Digests) -> tuple[str, ...]:
     """Return the digests that both have and that differ. ``host`` has no image; the report flags this."""
-    return () if one == other else _differing(one, other)
+    return () if ours == theirs else _differing(ours, theirs)
 
 
 @lru_cache(maxsize=256)
-def _differing(one: Digests, other: Digests) -> tuple[str, ...]:
-    here, there = ({RUN_ORDER: SEQUENTIAL, **dict(found)} for found in (one, other))
+def _differing(ours: Digests, theirs: Digests) -> tuple[str, ...]:
+    here, there = ({RUN_ORDER: SEQUENTIAL, **dict(digests)} for digests in (ours, theirs))
     return tuple(sorted(key for key in here.keys() & there.keys() if here[key] != there[key]))

@@ -24,26 +24,25 @@ SHORTEST_RUN = 0.5
 
 @dataclass(frozen=True)
 class Waiting:
-    """Waits of a workload for something that is not frozen with it. ``share`` of its time, and ``left``: mean seconds
-    to the end of such a wait from a random moment in it."""
+    """Waits of a workload for something that is not frozen with it."""
 
-    share: float
-    left: float
+    share: float  # of the workload's time
+    remaining: float  # mean seconds from a random moment in such a wait to its end
 
     def hidden(self, slice_seconds: float) -> float:
         """Return the share of a run's time that slices of this length hide at most."""
-        return self.share * self.left / slice_seconds
+        return self.share * self.remaining / slice_seconds
 
 
 def waiting(looks: Iterable[bool], seconds: float) -> Waiting:
     """Return how a workload waits, from equally spaced samples over ``seconds``: True if it waited. A wait between two
     samples remains unseen; a wait in one sample counts as long as the sampling interval."""
-    seen = list(looks)
-    if not seen:
+    samples = list(looks)
+    if not samples:
         return Waiting(0.0, 0.0)
-    spells = [sum(1 for _ in group) * seconds / len(seen) for waited, group in groupby(seen) if waited]
+    spells = [sum(1 for _ in group) * seconds / len(samples) for waited, group in groupby(samples) if waited]
     total = sum(spells)
-    return Waiting(sum(seen) / len(seen), sum(spell**2 for spell in spells) / (2 * total) if total else 0.0)
+    return Waiting(sum(samples) / len(samples), sum(spell**2 for spell in spells) / (2 * total) if total else 0.0)
 
 
 def longest_slice(run_seconds: float) -> float:
@@ -55,8 +54,8 @@ def slice_length(*runs: tuple[float, Waiting]) -> float | None:
     """Return the length of a time slice in seconds; None where no length is short enough for every run and long enough
     for its waits. ``runs``: the seconds of each kind of run, and how it waits."""
     shortest = min(seconds for seconds, _ in runs)
-    wanted = min(max(SHORTEST, shortest / SLICES), LONGEST)
-    needed = max(found.share * found.left for _, found in runs) / MOST_HIDDEN
+    preferred = min(max(SHORTEST, shortest / SLICES), LONGEST)
+    needed = max(wait.share * wait.remaining for _, wait in runs) / MOST_HIDDEN
     if shortest < SHORTEST_RUN or needed > longest_slice(shortest):
         return None
-    return round(max(wanted, needed), 3)
+    return round(max(preferred, needed), 3)

@@ -29,19 +29,16 @@ NOTABLE = 0.05
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """The noise floor: two identical arms whose every difference is noise.
-
-    ``ratio`` with ``low`` and ``high``: copy against original, real time of the whole run, 95 % interval over ``n``
-    rounds. ``detectable``: the smallest penalty, as a ratio, that every comparison at that point detects with 80 %
-    power; the least sensitive comparison decides."""
+    """The noise floor: two identical arms whose every difference is noise. Real time of the whole run."""
 
     arm: str
     baseline: str
     point: str
-    ratio: float
-    low: float | None
+    ratio: float  # copy against original
+    low: float | None  # 95 % interval of the ratio: low to high
     high: float | None
-    n: int
+    n: int  # number of rounds
+    #: The smallest penalty, as a ratio, that even the least sensitive comparison at that point detects with 80 % power.
     detectable: float | None
 
     @property
@@ -71,10 +68,10 @@ class Unrepeated:
     def differs(self) -> bool:
         """Return whether one ratio lies outside the other's interval, or the verdicts differ: reruns caused the
         difference."""
-        one, two = self.found, self.without
-        if one.verdict_all != two.verdict_all:
+        with_reruns, without = self.found, self.without
+        if with_reruns.verdict_all != without.verdict_all:
             return True
-        ratios = one.estimate, two.estimate
+        ratios = with_reruns.estimate, without.estimate
         return any(here and there and there.leaves_out(here.estimate) for here, there in (ratios, reversed(ratios)))
 
 
@@ -103,7 +100,7 @@ class Analysis:
     @property
     def arms(self) -> tuple[ArmRuns, ...]:
         """Return the arms that ran, by point."""
-        return tuple(item for found in self.points for item in found.arms)
+        return tuple(arm for point in self.points for arm in point.arms)
 
     @property
     def margin(self) -> float:
@@ -112,41 +109,47 @@ class Analysis:
 
     def ladder(self, arm: str, point: str, cost: str = "real") -> Ladder | None:
         """Return the ladder of the whole run."""
-        return whole_ladder([item for item in self.ladders if (item.arm, item.point) == (arm, point)], cost)
+        return whole_ladder([ladder for ladder in self.ladders if (ladder.arm, ladder.point) == (arm, point)], cost)
 
     @property
     def whole_ladders(self) -> tuple[Ladder, ...]:
         """Return the ladder of real time of each arm and point that has one."""
-        keys = dict.fromkeys((item.arm, item.point) for item in self.ladders)
-        return tuple(found for key in keys if (found := self.ladder(*key)))
+        keys = dict.fromkeys((ladder.arm, ladder.point) for ladder in self.ladders)
+        return tuple(ladder for key in keys if (ladder := self.ladder(*key)))
 
     @property
     def outside_cpu(self) -> tuple[Comparison, ...]:
         """Return the comparisons of outside CPU whose simultaneous interval lies above NOTABLE of the build's real
         time."""
-        wholes = {(item.arm, item.point, item.phase) for item in whole_real(self.comparisons)}
-        found = []
-        for item in self.comparisons:
-            if item.metric == "outside" and (item.arm, item.point, item.phase) in wholes:
-                real = self.arm(item.arm, item.point).mean(item.phase, "real")
-                if real is not None and (item.difference_low_all or 0) > NOTABLE * real:
-                    found.append(item)
-        return tuple(found)
+        wholes = {(comparison.arm, comparison.point, comparison.phase) for comparison in whole_real(self.comparisons)}
+        notable = []
+        for comparison in self.comparisons:
+            if comparison.metric == "outside" and (comparison.arm, comparison.point, comparison.phase) in wholes:
+                real = self.arm(comparison.arm, comparison.point).mean(comparison.phase, "real")
+                if real is not None and (comparison.difference_low_all or 0) > NOTABLE * real:
+                    notable.append(comparison)
+        return tuple(notable)
 
     @property
     def least_rounds(self) -> int:
         """Return the least number of rounds of any figure: comparisons, ladders, outside CPU."""
-        found = [item for item in whole_real(self.comparisons) if not item.control]
-        counts = [item.n for item in (*found, *self.outside_cpu)]
-        counts += [steps.n for item in found if (steps := self.ladder(item.arm, item.point))]
+        compared = [comparison for comparison in whole_real(self.comparisons) if not comparison.control]
+        counts = [comparison.n for comparison in (*compared, *self.outside_cpu)]
+        counts += [steps.n for comparison in compared if (steps := self.ladder(comparison.arm, comparison.point))]
         return min(counts, default=0)
 
     @property
     def narrowing(self) -> tuple[str, float] | None:
         """Return the covariate of real time, and the mean share by which it narrows intervals; None without a
         covariate."""
-        used = [item for item in whole_real(self.comparisons) if item.covariate and item.narrowing is not None]
-        return (used[0].covariate, sum(item.narrowing or 0.0 for item in used) / len(used)) if used else None
+        used = [
+            comparison
+            for comparison in whole_real(self.comparisons)
+            if comparison.covariate and comparison.narrowing is not None
+        ]
+        return (
+            (used[0].covariate, sum(comparison.narrowing or 0.0 for comparison in used) / len(used)) if used else None
+        )
 
 
 def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis:
@@ -160,7 +163,7 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         runs, session.arms, metric, reference, session.request.margin, rounds, DEFAULT_REFERENCE.text(session.facts),
         session.baselines,
     )  # fmt: skip
-    marked = [item for item in session.samples if item.flags or item.rerun_of is not None]
+    marked = [sample for sample in session.samples if sample.flags or sample.rerun_of is not None]
     return Analysis(
         comparisons,
         climb(runs, session.baselines, session.arms),
@@ -172,7 +175,7 @@ def analyse(session: Session, metric: str = "", reference: str = "") -> Analysis
         runs,
         runs_by_point(runs, session.arms),
         rankings,
-        _unrepeated(session, comparisons, rounds) if any(item.rerun_of is not None for item in marked) else (),
+        _unrepeated(session, comparisons, rounds) if any(sample.rerun_of is not None for sample in marked) else (),
         compare_tasks(runs, session.baselines, session.request.params),
         compare_calls(session.samples, runs, session.baselines),
         overheads(session.samples, runs),
@@ -191,42 +194,49 @@ def rank_so_far(session: Session) -> tuple[Ranking, ...]:
 
 def whole_real(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """Return the comparisons of the whole run's real time, one for each arm and point."""
-    reals = [item for item in comparisons if item.metric == "real"]
-    last = {(item.arm, item.point): item.phase for item in reals}  # the total comes last
-    return tuple(item for item in reals if item.phase == last[item.arm, item.point])
+    reals = [comparison for comparison in comparisons if comparison.metric == "real"]
+    last = {(comparison.arm, comparison.point): comparison.phase for comparison in reals}  # the total comes last
+    return tuple(comparison for comparison in reals if comparison.phase == last[comparison.arm, comparison.point])
 
 
 def detectable(comparisons: Sequence[Comparison], point: str | None = None) -> tuple[float, ...]:
     """Return the smallest penalties that the arms' comparisons at that point detect with 80 % power, by size. Real time
     of the whole run, with the intervals of verdicts. A control has no verdict."""
-    counted = (item for item in whole_real(comparisons) if not item.control and point in (None, item.point))
-    return tuple(sorted(item.detectable for item in counted if item.detectable))
+    counted = (
+        comparison
+        for comparison in whole_real(comparisons)
+        if not comparison.control and point in (None, comparison.point)
+    )
+    return tuple(sorted(comparison.detectable for comparison in counted if comparison.detectable))
 
 
 def _floors(comparisons: tuple[Comparison, ...]) -> list[NoiseFloor]:
     return [
         NoiseFloor(
-            item.arm, item.baseline, item.point, item.ratio, item.low, item.high, item.n,
-            max(detectable(comparisons, item.point), default=None),
+            comparison.arm, comparison.baseline, comparison.point, comparison.ratio, comparison.low, comparison.high,
+            comparison.n, max(detectable(comparisons, comparison.point), default=None),
         )
-        for item in whole_real(comparisons)
-        if item.control and item.ratio is not None
+        for comparison in whole_real(comparisons)
+        if comparison.control and comparison.ratio is not None
     ]  # fmt: skip
 
 
 def _unrepeated(session: Session, comparisons: tuple[Comparison, ...], rounds: int) -> tuple[Unrepeated, ...]:
     runs = Runs(session.samples, repetitions=False)
     planned = compare(runs, session.baselines, ("real",), whole=True, looks=rounds)
-    before = {(item.arm, item.baseline, item.point): item for item in planned}
-    found = ((item, before.get((item.arm, item.baseline, item.point))) for item in whole_real(comparisons))
-    return tuple(Unrepeated(item, other) for item, other in found if other and not item.control)
+    before = {(comparison.arm, comparison.baseline, comparison.point): comparison for comparison in planned}
+    pairs = (
+        (comparison, before.get((comparison.arm, comparison.baseline, comparison.point)))
+        for comparison in whole_real(comparisons)
+    )
+    return tuple(Unrepeated(comparison, other) for comparison, other in pairs if other and not comparison.control)
 
 
 def _flagged(marked: Sequence[Sample]) -> tuple[FlaggedRun, ...]:
-    repetitions = [item for item in marked if item.rerun_of is not None and item.status == "ok"]
-    repeated = {(item.arm, item.point, item.rerun_of) for item in repetitions}
+    repetitions = [run for run in marked if run.rerun_of is not None and run.status == "ok"]
+    repeated = {(run.arm, run.point, run.rerun_of) for run in repetitions}
     return tuple(
-        FlaggedRun(item.arm, item.point, item.round, item.flags, (item.arm, item.point, item.round) in repeated)
-        for item in marked
-        if item.flags
+        FlaggedRun(run.arm, run.point, run.round, run.flags, (run.arm, run.point, run.round) in repeated)
+        for run in marked
+        if run.flags
     )

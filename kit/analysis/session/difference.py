@@ -15,36 +15,37 @@ from kit.analysis.stats.estimate import Estimate, Interval, as_ratio
 
 @dataclass(frozen=True)
 class Difference:
-    """One arm over another. The simultaneous interval of ``ratio`` is that of the family of the pair.
-
-    ``spread``: standard deviation of one round's log ratio, estimated with ``degrees`` degrees of freedom; ``floor``:
-    that of what no number of rounds removes. ``quantiles``: half widths of the two simultaneous intervals, in standard
-    errors; ``lasting``: the same of the floor. ``family``: the number of comparisons, at all points of a sweep.
-    """
+    """One arm over another."""
 
     arm: str
     other: str
-    ratio: Estimate
-    spread: float | None = None
-    degrees: int = 0
-    floor: float = 0.0
+    ratio: Estimate  # its simultaneous interval is that of the family of the pair
+    spread: float | None = None  # standard deviation of one round's log ratio
+    degrees: int = 0  # degrees of freedom with which the spread is estimated
+    floor: float = 0.0  # standard deviation of what no number of rounds removes
+    #: Half widths of the two simultaneous intervals, in standard errors.
     quantiles: tuple[float, float] = (0.0, 0.0)
-    lasting: tuple[float, float] = (0.0, 0.0)
-    family: int = 1
+    lasting: tuple[float, float] = (0.0, 0.0)  # the same half widths for the floor
+    family: int = 1  # number of comparisons, at all points of a sweep
 
-    def of_baseline(self, item: Comparison) -> Difference:
+    def of_baseline(self, comparison: Comparison) -> Difference:
         """Return the difference with the figures of the session's own comparison of the same arms: an arm and its
         baseline have one interval of each kind."""
-        if item.estimate is None:
+        if comparison.estimate is None:
             return self
-        degrees = estimators.own_degrees(item.n) + item.borrowed
-        made = replace(
-            self, ratio=item.estimate, spread=item.spread, degrees=degrees, floor=item.copies, family=item.family
+        degrees = estimators.own_degrees(comparison.n) + comparison.borrowed
+        difference = replace(
+            self,
+            ratio=comparison.estimate,
+            spread=comparison.spread,
+            degrees=degrees,
+            floor=comparison.copies,
+            family=comparison.family,
         )
-        lasting = variance_pooling.lasting_quantiles(item.family)
-        together = made._errors(made.ratio.together, lasting[0])
-        bounded = made._errors(made.ratio.bounded or made.ratio.together, lasting[1])
-        return replace(made, quantiles=(together, bounded), lasting=lasting)
+        lasting = variance_pooling.lasting_quantiles(comparison.family)
+        together = difference._errors(difference.ratio.together, lasting[0])
+        bounded = difference._errors(difference.ratio.bounded or difference.ratio.together, lasting[1])
+        return replace(difference, quantiles=(together, bounded), lasting=lasting)
 
     def _errors(self, interval: Interval, lasting: float) -> float:
         """Return the half width of an interval in standard errors of the rounds, without the floor."""
@@ -61,14 +62,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class PairSet:
-    """Pairs of arms at one point, which share the estimate of the noise. ``rounds``: those that intervals are widened
-    for, 0 where their number was fixed beforehand. ``points``: number of points of the sweep, which divide the error
-    among them. ``visible``: the ratio that bounds the control."""
+    """Pairs of arms at one point, which share the estimate of the noise."""
 
     pairs: Sequence[Paired]
-    rounds: int
-    points: int
-    visible: float = 1.0
+    rounds: int  # those that intervals are widened for; 0 where their number was fixed beforehand
+    points: int  # number of points of the sweep, which divide the error among them
+    visible: float = 1.0  # the ratio that bounds the control
 
     @cached_property
     def _contrasts(self) -> list[variance_pooling.Contrast]:
@@ -82,14 +81,15 @@ class PairSet:
         size = sum(counted) * self.points
         if not size:
             return {}
-        judged = [replace(item, counted=one) for item, one in zip(self._contrasts, counted, strict=True)]
+        judged = [replace(contrast, counted=counts) for contrast, counts in zip(self._contrasts, counted, strict=True)]
         shared = variance_pooling.share(judged, size, self.rounds)
-        found = {}
-        for pair, one, centre in zip(self.pairs, counted, shared, strict=True):
-            if one:
-                item = _difference(pair, centre, size, self.visible)
-                found[item.arm, item.other], found[item.other, item.arm] = item, item.turned
-        return found
+        differences = {}
+        for pair, counts, centre in zip(self.pairs, counted, shared, strict=True):
+            if counts:
+                difference = _difference(pair, centre, size, self.visible)
+                differences[difference.arm, difference.other] = difference
+                differences[difference.other, difference.arm] = difference.turned
+        return differences
 
 
 def _difference(pair: Paired, shared: variance_pooling.PooledEstimate, family: int, visible: float) -> Difference:

@@ -30,7 +30,7 @@ def footprints(
     """Yield the arms that have a notable footprint, the largest ratio of each metric first."""
     for ranking in rankings:
         for metric in (SPACE, WRITTEN, MEMORY):
-            found = rank_by(runs, arms, metric, ranking, baselines)
-            for row in reversed(found.rows if found else ()):
+            metric_ranking = rank_by(runs, arms, metric, ranking, baselines)
+            for row in reversed(metric_ranking.rows if metric_ranking else ()):
                 if row.against and row.against.ratio.significant and row.against.ratio.estimate >= NOTABLE:
                     yield Footprint(metric, ranking.point, row.against)

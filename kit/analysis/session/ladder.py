@@ -51,26 +51,25 @@ class LadderStep:
 class Ladder:
     """The penalty of ``arm`` against ``baseline`` in one cost of one phase; ``steps`` add up to ``whole``.
 
-    ``base``: the baseline's cost in seconds, the base of shares. ``n``: number of rounds that contain every arm of the
-    ladder. ``largest``: the most expensive steps. That is one step if it is significantly above each other step in all
-    pairs, else those that do not differ significantly; empty if no cost is significant."""
+    ``largest`` is one step if that is significantly above each other step in all pairs, else the steps that do not
+    differ significantly; empty if no cost is significant."""
 
     arm: str
     baseline: str
     phase: str
     cost: str
     point: str
-    n: int
-    base: float
+    n: int  # number of rounds that contain every arm of the ladder
+    base: float  # the baseline's cost in seconds, of which shares are taken
     steps: tuple[LadderStep, ...]
     whole: LadderStep
-    largest: tuple[LadderStep, ...] = ()
+    largest: tuple[LadderStep, ...] = ()  # the most expensive steps
 
 
-def whole_ladder(found: Sequence[Ladder], cost: str) -> Ladder | None:
+def whole_ladder(ladders: Sequence[Ladder], cost: str) -> Ladder | None:
     """Return the ladder of the whole run in this cost."""
-    mine = [item for item in found if item.cost == cost]
-    return next((item for item in mine if item.phase == TOTAL), mine[-1] if mine else None)
+    same_cost = [ladder for ladder in ladders if ladder.cost == cost]
+    return next((ladder for ladder in same_cost if ladder.phase == TOTAL), same_cost[-1] if same_cost else None)
 
 
 def rungs(arm: str, baseline: str, others: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -79,37 +78,37 @@ def rungs(arm: str, baseline: str, others: Sequence[str]) -> tuple[tuple[str, st
     The first is the baseline, without a step. Empty if the two are not ends of a ladder or no arm is between them."""
     try:
         top, bottom = parse_arm(arm), parse_arm(baseline)
-        known = [parse_arm(other) for other in others]
+        arms = [parse_arm(other) for other in others]
     except UsageError:  # not a spelling of this version's arms
         return ()
     if bottom.placement != "bare" or not top.contained or top.filesystem != bottom.filesystem:
         return ()
     if top.control or top.outer:  # a bind mount in an outer container is no directory of the backing filesystem
         return ()
-    chain = [(bottom, ""), *_between(top, known)]
+    chain = [(bottom, ""), *_between(top, arms)]
     names: list[str] = []
-    found: list[tuple[str, str]] = [(baseline, "")]
+    ladder: list[tuple[str, str]] = [(baseline, "")]
     for want, name in chain[1:]:
         names.append(name)
-        here = next((other for other in known if _matches(want, other)), None)
-        if here is not None and str(here) not in [item for item, _ in found]:
-            found.append((str(here), _join(names)))
+        here = next((other for other in arms if _matches(want, other)), None)
+        if here is not None and str(here) not in [rung for rung, _ in ladder]:
+            ladder.append((str(here), _join(names)))
             names = []
-    return tuple(found) if len(found) > 2 and found[-1][0] == arm else ()
+    return tuple(ladder) if len(ladder) > 2 and ladder[-1][0] == arm else ()
 
 
-def _between(top: Arm, known: Sequence[Arm]) -> Iterator[tuple[Arm, str]]:
+def _between(top: Arm, arms: Sequence[Arm]) -> Iterator[tuple[Arm, str]]:
     """Return every possible rung above bare."""
-    yield from _features(Arm("runtime", top.engine, top.driver, top.filesystem, top.options), known)
+    yield from _features(Arm("runtime", top.engine, top.driver, top.filesystem, top.options), arms)
     if top.placement == "layer":
-        bind = next((arm for arm in known if arm == Arm("bind", *_rest(top))), Arm("volume", *_rest(top)))
+        bind = next((arm for arm in arms if arm == Arm("bind", *_rest(top))), Arm("volume", *_rest(top)))
         yield bind, READ
         yield top, WRITE
     elif top.placement in ("bind", "volume"):
         yield top, READ
 
 
-def _features(runtime: Arm, known: Sequence[Arm]) -> list[tuple[Arm, str]]:
+def _features(runtime: Arm, arms: Sequence[Arm]) -> list[tuple[Arm, str]]:
     """Return the runtime arm, preceded by arms that lack features of containers, if these are known."""
     best = [(runtime, RUNTIME)]
     for order in permutations(name for name in _FEATURES if not runtime.option(name)):
@@ -118,13 +117,13 @@ def _features(runtime: Arm, known: Sequence[Arm]) -> list[tuple[Arm, str]]:
         for name in order:
             del options[name]
             steps.append((_with(runtime, options), f"{RUNTIME}: {name}"))
-        if _count(steps, known) > _count(best, known):
+        if _count(steps, arms) > _count(best, arms):
             best = steps
     return best
 
 
-def _count(steps: Sequence[tuple[Arm, str]], known: Sequence[Arm]) -> int:
-    return sum(any(_matches(want, other) for other in known) for want, _ in steps)
+def _count(steps: Sequence[tuple[Arm, str]], arms: Sequence[Arm]) -> int:
+    return sum(any(_matches(want, other) for other in arms) for want, _ in steps)
 
 
 def _join(names: Sequence[str]) -> str:
@@ -155,7 +154,7 @@ def climb(runs: Runs, baselines: Iterable[tuple[str, str]], arms: Sequence[str])
     none."""
     if runs.labelled:
         return ()
-    found = []
+    ladders = []
     pairs = list(baselines)
     for arm, baseline in pairs:
         chain = rungs(arm, baseline, arms)
@@ -165,8 +164,8 @@ def climb(runs: Runs, baselines: Iterable[tuple[str, str]], arms: Sequence[str])
             keys = [(name, point) for name, _ in chain]
             if all(runs.has(key) for key in keys):
                 for phase in runs.phases(keys):
-                    found += [made for cost in COSTS if (made := _split(runs, keys, chain, phase, cost))]
-    return tuple(found)
+                    ladders += [ladder for cost in COSTS if (ladder := _split(runs, keys, chain, phase, cost))]
+    return tuple(ladders)
 
 
 def _is_rung_of_another(arm: str, pairs: Sequence[tuple[str, str]], arms: Sequence[str]) -> bool:
@@ -180,7 +179,7 @@ def _split(runs: Runs, keys: Sequence[Key], chain: Sequence[tuple[str, str]], ph
     if cost in _DEBT:
         debts = [runs.values(key, phase, _DEBT[cost])[place] for key, place in zip(keys, places, strict=True)]
     whole = np.isfinite(np.array([*costs, *debts])).all(axis=0)
-    costs, debts = [item[whole] for item in costs], [item[whole] for item in debts]
+    costs, debts = [values[whole] for values in costs], [values[whole] for values in debts]
     if not whole.any():
         return None
     start = costs[0] + debts[0]
@@ -229,18 +228,21 @@ def _steps(
     whole."""
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = [part / base for part in seconds]
-    known = bool((base > 0).all()) and all(bool(np.isfinite(share).all()) for share in shares)
+    has_shares = bool((base > 0).all()) and all(bool(np.isfinite(share).all()) for share in shares)
     pairs = [(lower, upper) for _, lower, upper in names]
     size = float(base.mean())
-    absolute = [made.interval() for made in _share(pairs, seconds, levels, errors, alike, family)]
-    of_base = [error / size for error in errors] if known else []
+    absolute = [centre.interval() for centre in _share(pairs, seconds, levels, errors, alike, family)]
+    of_base = [error / size for error in errors] if has_shares else []
     # A share also contains the baseline's noise, as far as the rungs differ.
-    scales = [(math.hypot(upper, upper - lower) / size, lower / size) for upper, lower in levels] if known else []
-    shared = _share(pairs, shares, scales, of_base, alike, family) if known else []
+    scales = [(math.hypot(upper, upper - lower) / size, lower / size) for upper, lower in levels] if has_shares else []
+    shared = _share(pairs, shares, scales, of_base, alike, family) if has_shares else []
     relative: Sequence[tuple[Interval | None, Interval | None]] = [(None, None)] * len(names)
     if shared:
-        relative = [(made.interval(), made.interval_together()) for made in shared]
-    return [LadderStep(*name, one, *two) for name, one, two in zip(names, absolute, relative, strict=True)]
+        relative = [(centre.interval(), centre.interval_together()) for centre in shared]
+    return [
+        LadderStep(*name, interval, *of_share)
+        for name, interval, of_share in zip(names, absolute, relative, strict=True)
+    ]
 
 
 def _share(

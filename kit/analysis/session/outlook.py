@@ -109,13 +109,13 @@ def decided_looks(ranking: Ranking, rounds: int, draws: int, rng: np.random.Gene
     noise = (rng.standard_normal((1 + len(compared), rounds, draws)) * of_arms[:, None]).cumsum(axis=1)
     control = _draw_control(compared, ranking.margin, spreads, further, rng)
     looks = np.zeros((len(compared), rounds, draws), bool)
-    for i, item in enumerate(compared):
-        total = (item.ratio.n + further)[:, None]
-        sums = item.ratio.n * math.log(item.ratio.estimate) + further[:, None] * effects[i] + noise[1 + i] - noise[0]
+    for i, pair in enumerate(compared):
+        total = (pair.ratio.n + further)[:, None]
+        sums = pair.ratio.n * math.log(pair.ratio.estimate) + further[:, None] * effects[i] + noise[1 + i] - noise[0]
         away = np.abs(sums / total)
-        error = _draw_errors(item, spreads[i], further, rng)
+        error = _draw_errors(pair, spreads[i], further, rng)
         significant, bounded = (
-            np.hypot(_errors(item, ranking.rounds, further, which) * error, item.lasting[which] * item.floor)
+            np.hypot(_errors(pair, ranking.rounds, further, which) * error, pair.lasting[which] * pair.floor)
             for which in (0, 1)
         )
         equivalent = (away + bounded <= math.log1p(ranking.margin)) & (total >= DECIDE_FROM) & control
@@ -129,10 +129,10 @@ def _draw_spreads(compared: Sequence[Difference], draws: int, rng: np.random.Gen
     rest on the same runs, so they are too large or too small together."""
     from scipy.special import chdtri
 
-    estimates = np.array([max(item.spread or 0.0, _LEAST_SPREAD) for item in compared])[:, None]
-    degrees = np.array([item.degrees for item in compared], float)[:, None]
-    found: Floats = estimates * np.sqrt(chdtri(degrees, 0.5) / chdtri(degrees, rng.random(draws)))
-    return found
+    estimates = np.array([max(pair.spread or 0.0, _LEAST_SPREAD) for pair in compared])[:, None]
+    degrees = np.array([pair.degrees for pair in compared], float)[:, None]
+    spreads: Floats = estimates * np.sqrt(chdtri(degrees, 0.5) / chdtri(degrees, rng.random(draws)))
+    return spreads
 
 
 def _split(spreads: Floats) -> Floats:
@@ -148,8 +148,8 @@ def _draw_truths(compared: Sequence[Difference], draws: int, rng: np.random.Gene
     arms."""
     spreads = _draw_spreads(compared, draws, rng)
     of_arms = _split(spreads)
-    values = np.array([0.0, *(math.log(item.ratio.estimate) for item in compared)])[:, None]
-    rounds = np.array([max(item.ratio.n for item in compared), *(item.ratio.n for item in compared)], float)[:, None]
+    values = np.array([0.0, *(math.log(pair.ratio.estimate) for pair in compared)])[:, None]
+    rounds = np.array([max(pair.ratio.n for pair in compared), *(pair.ratio.n for pair in compared)], float)[:, None]
     variances = of_arms**2 / rounds
     near = np.abs(values[:, 0]) < _FAR
     total = variances[near][:, None] + _SCATTERS[:, None] ** 2  # members x scatters x draws
@@ -164,8 +164,8 @@ def _draw_truths(compared: Sequence[Difference], draws: int, rng: np.random.Gene
     which = (chance < rng.random(draws) * chance[-1]).sum(axis=0), drawn
     common = centre[which] + rng.standard_normal(draws) / np.sqrt(precision[which])
     scatter = _SCATTERS[which[0]] ** 2
-    kept = np.where(near[:, None], scatter / (scatter + variances), 1.0)
-    true = common + kept * (values - common) + np.sqrt(kept * variances) * rng.standard_normal(variances.shape)
+    weight = np.where(near[:, None], scatter / (scatter + variances), 1.0)
+    true = common + weight * (values - common) + np.sqrt(weight * variances) * rng.standard_normal(variances.shape)
     return spreads, true[1:] - true[0]
 
 
@@ -174,58 +174,60 @@ def _draw_control(
 ) -> Looks:
     """Return rounds x draws: whether the control bounds the margin, without which no arm is equivalent. Its noise is
     about that of the arms. Over many rounds its copies differ by no more than the floor."""
-    item = compared[0]
-    visible = math.log(max(item.ratio.visible for item in compared))
+    first = compared[0]
+    visible = math.log(max(pair.ratio.visible for pair in compared))
     if not visible:
         return np.ones((1, 1), bool)
-    spread, known = np.median(spreads, axis=0), float(np.median([item.spread or 0.0 for item in compared]))
-    degrees = np.array([item.degrees + more for more in range(1 + further.size)], float)
+    spread, usual_spread = np.median(spreads, axis=0), float(np.median([pair.spread or 0.0 for pair in compared]))
+    degrees = np.array([first.degrees + more for more in range(1 + further.size)], float)
     quantiles = _quantiles(1, np.zeros_like(degrees, int), degrees, 1)[:, None]
-    lasting = float(_quantiles(1, np.array([0]), np.array([math.inf]), 1)[0]) * item.floor
-    away = max(visible - math.hypot(float(quantiles[0, 0]) * known / math.sqrt(item.ratio.n), lasting), 0.0)
-    kept = item.floor**2 / (item.floor**2 + spread**2 / item.ratio.n)
-    true = kept * away + np.sqrt(kept * spread**2 / item.ratio.n) * rng.standard_normal(spread.size)
+    lasting = float(_quantiles(1, np.array([0]), np.array([math.inf]), 1)[0]) * first.floor
+    away = max(visible - math.hypot(float(quantiles[0, 0]) * usual_spread / math.sqrt(first.ratio.n), lasting), 0.0)
+    weight = first.floor**2 / (first.floor**2 + spread**2 / first.ratio.n)
+    true = weight * away + np.sqrt(weight * spread**2 / first.ratio.n) * rng.standard_normal(spread.size)
     noise = (rng.standard_normal((further.size, spread.size)) * spread).cumsum(axis=0)
-    total = (item.ratio.n + further)[:, None]
-    centre = (item.ratio.n * away + further[:, None] * true + noise) / total
+    total = (first.ratio.n + further)[:, None]
+    centre = (first.ratio.n * away + further[:, None] * true + noise) / total
     bounded = np.hypot(quantiles[1:] * spread / np.sqrt(total), lasting)
     passes: Looks = np.abs(centre) + bounded <= math.log1p(margin)
     return passes
 
 
-def _draw_errors(item: Difference, spreads: Floats, further: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+def _draw_errors(pair: Difference, spreads: Floats, further: NDArray[np.int64], rng: np.random.Generator) -> Floats:
     """Return rounds x draws: standard errors of the ratio, as they will be estimated. Each round adds as many degrees
     of freedom as one did so far."""
-    each = item.degrees / estimators.own_degrees(item.ratio.n)
+    each = pair.degrees / estimators.own_degrees(pair.ratio.n)
     squares = (spreads**2 * rng.gamma(each / 2, 2.0, (further.size, spreads.size))).cumsum(axis=0)
-    variance = (item.degrees * (item.spread or 0.0) ** 2 + squares) / (item.degrees + each * further)[:, None]
-    found: Floats = np.sqrt(variance / (item.ratio.n + further)[:, None])
-    return found
+    variance = (pair.degrees * (pair.spread or 0.0) ** 2 + squares) / (pair.degrees + each * further)[:, None]
+    errors: Floats = np.sqrt(variance / (pair.ratio.n + further)[:, None])
+    return errors
 
 
-def _errors(item: Difference, looks: int, further: NDArray[np.int64], which: int) -> Floats:
+def _errors(pair: Difference, looks: int, further: NDArray[np.int64], which: int) -> Floats:
     """Return half widths in standard errors after further rounds, of the simultaneous 95 % interval (``which`` 0) or of
     that for two one-sided tests (1), without what no round removes.
 
     Quantiles are Student's t by Bonferroni's inequality, which after some rounds are within 3 % of the intervals' own.
     By how much today's interval deviates counts the less, the more rounds follow."""
-    own = estimators.own_degrees(item.ratio.n)
-    degrees = np.array([item.degrees * estimators.own_degrees(item.ratio.n + more) / own for more in map(int, further)])
-    later = _quantiles(item.family, max(looks, item.ratio.n) + further, degrees, which)
-    today = _quantiles(item.family, np.array([looks]), np.array([item.degrees]), which)
-    interval = (item.ratio.bounded or item.ratio.together) if which else item.ratio.together
+    degrees_now = estimators.own_degrees(pair.ratio.n)
+    degrees = np.array(
+        [pair.degrees * estimators.own_degrees(pair.ratio.n + more) / degrees_now for more in map(int, further)]
+    )
+    later = _quantiles(pair.family, max(looks, pair.ratio.n) + further, degrees, which)
+    today = _quantiles(pair.family, np.array([looks]), np.array([pair.degrees]), which)
+    interval = (pair.ratio.bounded or pair.ratio.together) if which else pair.ratio.together
     deviation = 1.0
-    if interval.low and interval.high and item.spread:
+    if interval.low and interval.high and pair.spread:
         half = math.log(interval.high / interval.low) / 2
-        half = math.sqrt(max(half**2 - (item.lasting[which] * item.floor) ** 2, 0.0))
-        deviation = half / (item.spread / math.sqrt(item.ratio.n)) / float(today[0])
-    found: Floats = later * (1 + (deviation - 1) * (item.ratio.n / (item.ratio.n + further)) ** 2)
-    return found[:, None]
+        half = math.sqrt(max(half**2 - (pair.lasting[which] * pair.floor) ** 2, 0.0))
+        deviation = half / (pair.spread / math.sqrt(pair.ratio.n)) / float(today[0])
+    errors: Floats = later * (1 + (deviation - 1) * (pair.ratio.n / (pair.ratio.n + further)) ** 2)
+    return errors[:, None]
 
 
 def _quantiles(family: int, looks: NDArray[np.int64], degrees: Floats, which: int) -> Floats:
     from scipy.special import stdtrit
 
     tails = np.array([(1 - estimators.CONFIDENCE) / family / widening(rounds) for rounds in map(int, looks)])
-    found: Floats = stdtrit(degrees, 1 - tails / (1 if which else 2))
-    return found
+    quantiles: Floats = stdtrit(degrees, 1 - tails / (1 if which else 2))
+    return quantiles

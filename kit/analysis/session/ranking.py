@@ -46,40 +46,29 @@ _COMMON = tuple(f"layer:{words}" for words in common_drivers())
 
 @dataclass(frozen=True)
 class RankRow:
-    """One arm. ``against``: it over the reference, None for the reference itself. ``seconds`` (or the metric's unit) is
-    the mean of its ``n`` runs, ``typical`` the reference's mean times the ratio: it keeps the order of the ratios where
-    a covariate or a few bad runs move the mean. Of unpaired runs it is the mean too.
+    """One arm.
 
-    ``rank_low`` to ``rank_high``: the ranks that it may have (Mogstad et al. 2024): 1 and as many as are significantly
-    better; ``group``: letters, and arms that share one are not significantly different (Piepho 2004). An arm that is no
-    pick (``bare``) has neither: 0 and ''.
-
-    ``verdict``: '' if one round or none contains both. An arm may differ significantly and yet by less than the margin:
+    ``typical`` keeps the order of the ratios where a covariate or a few bad runs move the mean; of unpaired runs it is
+    the mean too. Two arms that share a letter are not significantly different (Piepho 2004). An arm that is no pick
+    (``bare``) has neither ranks nor letters: 0 and ''. An arm may differ significantly and yet by less than the margin:
     it is ``equivalent``, since that answers whether the difference matters.
     """
 
     arm: str
     pick: bool
-    seconds: float
-    typical: float
-    against: Difference | None
-    rank_low: int
-    rank_high: int
-    group: str
-    n: int
-    verdict: Verdict = ""
+    seconds: float  # mean of its n runs, in seconds or the metric's unit
+    typical: float  # the reference's mean times the ratio
+    against: Difference | None  # it over the reference; None for the reference itself
+    rank_low: int  # 1 and as many as are significantly better (Mogstad et al. 2024)
+    rank_high: int  # the highest rank that it may have
+    group: str  # letters
+    n: int  # number of its runs
+    verdict: Verdict = ""  # '' if one round or none contains both
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """``rows`` from the best to the worst, those that are no picks among them. ``filesystems``: bare on each further
-    filesystem over bare on the first, which is what the filesystem alone costs. ``covariate``: what the ratios are
-    adjusted for. ``pairs``: every two picks, and all others with the reference. ``unranked``: what ran, but has no
-    ratio to the reference: no round contains both, or figures of 0. ``margin``: 0.03 where differences below 3 % are
-    equivalent. ``rounds``: those that the intervals are widened for, 0 where their number was fixed beforehand.
-    ``outdone``: a pick, and one that is better than it in the comparison with the best. ``unpaired``: runs are
-    independent samples. ``labelled``: arms are labels of imported figures. ``costs``: what each row's arm costs over
-    its baseline, where that is no container."""
+    """The arms of one point, ranked by one metric of one phase."""
 
     metric: str
     unit: str
@@ -87,16 +76,21 @@ class Ranking:
     phase: str
     point: str
     reference: str
-    rows: tuple[RankRow, ...]
+    rows: tuple[RankRow, ...]  # from the best to the worst, those that are no picks among them
+    #: Bare on each further filesystem over bare on the first: what the filesystem alone costs.
     filesystems: tuple[Difference, ...]
-    pairs: tuple[Difference, ...]
-    covariate: str = ""
+    pairs: tuple[Difference, ...]  # every two picks, and all others with the reference
+    covariate: str = ""  # what the ratios are adjusted for
+    #: What ran, but has no ratio to the reference: no round contains both, or figures of 0.
     unranked: tuple[str, ...] = ()
-    margin: float = DEFAULT_MARGIN
+    margin: float = DEFAULT_MARGIN  # 0.03 where differences below 3 % are equivalent
+    #: Those that intervals are widened for; 0 where their number was fixed beforehand.
     rounds: int = 0
+    #: A pick, and one that is better than it in the comparison with the best.
     outdone: tuple[tuple[str, str], ...] = ()
-    unpaired: bool = False
-    labelled: bool = False
+    unpaired: bool = False  # runs are independent samples
+    labelled: bool = False  # arms are labels of imported figures
+    #: What each row's arm costs over its baseline, where that is no container.
     costs: tuple[Comparison, ...] = ()
 
     @property
@@ -149,16 +143,16 @@ def rank(
     that it ran. ``baselines``: of the session, the control's too. ``with_best``: compare each pick with the best, too,
     which takes half the time; the next run waits where a session looks at its answer. Raises UsageError for a metric or
     a reference that is missing."""
-    asked = _Asked(arms, metric, reference, margin, rounds, default_reference, tuple(baselines), with_best)
-    made = (_rank(runs, point, asked) for point in runs.points)
-    found = [ranking for ranking in made if ranking]
-    if not found and (metric or reference):
+    request = _RankRequest(arms, metric, reference, margin, rounds, default_reference, tuple(baselines), with_best)
+    by_point = (_rank(runs, point, request) for point in runs.points)
+    rankings = [ranking for ranking in by_point if ranking]
+    if not rankings and (metric or reference):
         _explain(runs, arms, metric, reference)
-    return tuple(found)
+    return tuple(rankings)
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _RankRequest:
     """What ``rank`` is asked for."""
 
     arms: Sequence[str]
@@ -178,8 +172,8 @@ def rank_by(
     key = ranking.reference, ranking.point
     if not measured(runs, [key], runs.phases([key])[-1], metric):
         return None
-    asked = _Asked(arms, metric, ranking.reference, ranking.margin, ranking.rounds, "", tuple(baselines), True)
-    return _rank(runs, ranking.point, asked)
+    request = _RankRequest(arms, metric, ranking.reference, ranking.margin, ranking.rounds, "", tuple(baselines), True)
+    return _rank(runs, ranking.point, request)
 
 
 def _explain(runs: Runs, arms: Sequence[str], metric: str, reference: str) -> None:
@@ -192,51 +186,51 @@ def _explain(runs: Runs, arms: Sequence[str], metric: str, reference: str) -> No
         )
 
 
-def _rank(runs: Runs, point: str, asked: _Asked) -> Ranking | None:
-    reference, margin, rounds = asked.reference, asked.margin, asked.rounds
-    keys = [(arm, point) for arm in asked.arms if runs.has((arm, point)) and not is_control(arm)]
+def _rank(runs: Runs, point: str, request: _RankRequest) -> Ranking | None:
+    reference, margin, rounds = request.reference, request.margin, request.rounds
+    keys = [(arm, point) for arm in request.arms if runs.has((arm, point)) and not is_control(arm)]
     names = [arm for arm, _ in keys]
     picks, grounds = (names, []) if runs.labelled else split_picks(names)
     keys = [key for key in keys if key[0] in (*picks, *grounds)]
     if len(keys) < 2 or (reference and (reference, point) not in keys):
         return None
     phase = runs.phases(keys)[-1]
-    metric = asked.metric or (DURABLE if measured(runs, keys, phase, DURABLE) else REAL)
+    metric = request.metric or (DURABLE if measured(runs, keys, phase, DURABLE) else REAL)
     keys = [key for key in keys if measured(runs, [key], phase, metric)]
     picks, grounds = ([arm for arm in listed if (arm, point) in keys] for listed in (picks, grounds))
     if not picks or len(keys) < 2:
         return None
     figure = runs.reported(keys, phase).get(metric) or described(metric)
     better = figure.better
-    wanted = list(combinations(picks, 2)) + [(pick, backing_root) for backing_root in grounds for pick in picks]
-    wanted += combinations(grounds, 2) if reference in grounds else [(grounds[0], other) for other in grounds[1:]]
+    arm_pairs = list(combinations(picks, 2)) + [(pick, backing_root) for backing_root in grounds for pick in picks]
+    arm_pairs += combinations(grounds, 2) if reference in grounds else [(grounds[0], other) for other in grounds[1:]]
     adjusting = find_adjusting(runs, keys, phase, metric)
-    paired = [pair_up(runs, ((one, point), (other, point)), phase, metric, adjusting) for one, other in wanted]
-    compared = _compared(runs, asked, point, phase, metric)
-    visible = max((item.visible for item in compared), default=1.0)
+    paired = [pair_up(runs, ((arm, point), (other, point)), phase, metric, adjusting) for arm, other in arm_pairs]
+    compared = _compared(runs, request, point, phase, metric)
+    visible = max((comparison.visible for comparison in compared), default=1.0)
     pairs = PairSet([pair for pair in paired if pair and pair.positive], rounds, len(runs.points), visible)
-    everyone = pairs.differences(pair for pair in wanted if set(pair) <= set(picks))
-    chosen = reference or _choose(picks, everyone, better, asked.default_reference)
-    own = pairs.differences(pair for pair in wanted if chosen in pair)
-    found = {pair: own.get(pair, item) for pair, item in everyone.items()} | own
-    found |= dict(_of_baselines(found, compared))
-    rows = _rows(runs, keys, phase, metric, picks, found, chosen, better, margin)
+    everyone = pairs.differences(pair for pair in arm_pairs if set(pair) <= set(picks))
+    chosen = reference or _choose(picks, everyone, better, request.default_reference)
+    of_chosen = pairs.differences(pair for pair in arm_pairs if chosen in pair)
+    differences = {pair: of_chosen.get(pair, difference) for pair, difference in everyone.items()} | of_chosen
+    differences |= dict(_of_baselines(differences, compared))
+    rows = _rows(runs, keys, phase, metric, picks, differences, chosen, better, margin)
     first, *others = of_first_variant([arm for arm in grounds if not _is_rebuild(arm)]) or [""]
     across = pairs.differences((first, other) for other in others)
     return Ranking(
         metric, figure.unit, better, phase, point, chosen, rows,
         tuple(across[other, first] for other in others if (other, first) in across),
-        tuple(found[pair] for pair in wanted if pair in found), adjusting.name if adjusting else "",
+        tuple(differences[pair] for pair in arm_pairs if pair in differences), adjusting.name if adjusting else "",
         tuple(arm for arm, _ in keys if arm not in {row.arm for row in rows}), margin, rounds,
-        tuple(pair for pick in picks if asked.with_best for pair in _outdone(pick, picks, pairs, better)),
+        tuple(pair for pick in picks if request.with_best for pair in _outdone(pick, picks, pairs, better)),
         runs.unpaired, runs.labelled, () if runs.labelled else tuple(_costs(compared, rows)),
     )  # fmt: skip
 
 
-def _compared(runs: Runs, asked: _Asked, point: str, phase: str, metric: str) -> list[Comparison]:
+def _compared(runs: Runs, request: _RankRequest, point: str, phase: str, metric: str) -> list[Comparison]:
     """Return the session's comparisons of arms and their baselines, the control's too."""
-    found = runs.once(_compare, runs, asked.baselines, metric, asked.rounds)
-    return [item for item in found if (item.point, item.phase) == (point, phase)]
+    comparisons = runs.once(_compare, runs, request.baselines, metric, request.rounds)
+    return [comparison for comparison in comparisons if (comparison.point, comparison.phase) == (point, phase)]
 
 
 def _compare(runs: Runs, baselines: tuple[tuple[str, str], ...], metric: str, rounds: int) -> tuple[Comparison, ...]:
@@ -246,27 +240,29 @@ def _compare(runs: Runs, baselines: tuple[tuple[str, str], ...], metric: str, ro
 def _costs(compared: Sequence[Comparison], rows: Sequence[RankRow]) -> Iterator[Comparison]:
     """Yield what the arms of the rows cost over no container."""
     listed = {row.arm for row in rows}
-    yield from (item for item in compared if item.arm in listed and item.baseline.startswith(PLAIN))
+    yield from (
+        comparison for comparison in compared if comparison.arm in listed and comparison.baseline.startswith(PLAIN)
+    )
 
 
 def _of_baselines(
-    found: dict[tuple[str, str], Difference], compared: Sequence[Comparison]
+    differences: dict[tuple[str, str], Difference], compared: Sequence[Comparison]
 ) -> Iterator[tuple[tuple[str, str], Difference]]:
     """Yield the pairs of an arm and its baseline, in both directions, by the session's comparison of the two."""
-    for item in compared:
-        if pair := found.get((item.arm, item.baseline)):
-            made = pair.of_baseline(item)
-            yield (item.arm, item.baseline), made
-            yield (item.baseline, item.arm), made.turned
+    for comparison in compared:
+        if pair := differences.get((comparison.arm, comparison.baseline)):
+            difference = pair.of_baseline(comparison)
+            yield (comparison.arm, comparison.baseline), difference
+            yield (comparison.baseline, comparison.arm), difference.turned
 
 
 def _outdone(pick: str, picks: Sequence[str], pairs: PairSet, better: str) -> Iterator[tuple[str, str]]:
     """Yield the pick with each pick that outdoes it. The 90 % interval of a family errs on either side with 5 %."""
-    family = [pair for one in picks if one != pick for pair in ((pick, one), (one, pick))]
-    for (one, other), item in pairs.differences(family).items():
-        bounded = item.ratio.bounded
-        if one == pick and bounded and bounded.beside(1.0) == (LESS if better == MORE_IS_BETTER else MORE):
-            yield one, other
+    family = [pair for rival in picks if rival != pick for pair in ((pick, rival), (rival, pick))]
+    for (arm, other), difference in pairs.differences(family).items():
+        bounded = difference.ratio.bounded
+        if arm == pick and bounded and bounded.beside(1.0) == (LESS if better == MORE_IS_BETTER else MORE):
+            yield arm, other
 
 
 def split_picks(arms: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -276,54 +272,64 @@ def split_picks(arms: Sequence[str]) -> tuple[list[str], list[str]]:
     does less work than the other arms: it is no pick, and follows ``bare``. Without any pick, all arms are picks:
     filesystems compared by ``bare``, unions, imported figures."""
     parsed = {arm: known_arm(arm) for arm in arms if not is_control(arm)}
-    able = [arm for arm, made in parsed.items() if made and made.contained and made.placement != "runtime"]
+    able = [
+        arm
+        for arm, parsed_arm in parsed.items()
+        if parsed_arm and parsed_arm.contained and parsed_arm.placement != "runtime"
+    ]
     if not able:
         return list(parsed), []
     picks = [arm for arm in able if not _is_rebuild(arm)] or able
-    grounds = [arm for arm, made in parsed.items() if made and made.placement in PLAIN]
+    grounds = [arm for arm, parsed_arm in parsed.items() if parsed_arm and parsed_arm.placement in PLAIN]
     return picks, [*grounds, *(arm for arm in able if arm not in picks)]
 
 
 def _is_rebuild(arm: str) -> bool:
-    return (made := known_arm(arm)) is not None and made.rebuild
+    return (parsed := known_arm(arm)) is not None and parsed.rebuild
 
 
 def measured(runs: Runs, keys: Sequence[Key], phase: str, metric: str) -> bool:
     return all(bool(np.isfinite(runs.values(key, phase, metric)).any()) for key in keys)
 
 
-def _choose(picks: Sequence[str], found: dict[tuple[str, str], Difference], better: str, default_reference: str) -> str:
+def _choose(
+    picks: Sequence[str], differences: dict[tuple[str, str], Difference], better: str, default_reference: str
+) -> str:
     """Return the default reference if it ran, else the first common one that ran, else the best pick: the one
     that beats most others."""
     for name in (default_reference, *_COMMON):
         if name in picks:
             return name
-    wins = {one: sum(_beats(found.get((one, other)), better) for other in picks) for one in picks}
-    return max(picks, key=lambda one: wins[one])
+    wins = {pick: sum(_beats(differences.get((pick, other)), better) for other in picks) for pick in picks}
+    return max(picks, key=lambda pick: wins[pick])
 
 
-def _beats(item: Difference | None, better: str) -> bool:
-    return item is not None and (item.ratio.estimate > 1 if better == MORE_IS_BETTER else item.ratio.estimate < 1)
+def _beats(difference: Difference | None, better: str) -> bool:
+    return difference is not None and (
+        difference.ratio.estimate > 1 if better == MORE_IS_BETTER else difference.ratio.estimate < 1
+    )
 
 
 def _rows(
     runs: Runs, keys: Sequence[Key], phase: str, metric: str, picks: Sequence[str],
-    found: dict[tuple[str, str], Difference], reference: str, better: str, margin: float,
+    differences: dict[tuple[str, str], Difference], reference: str, better: str, margin: float,
 ) -> tuple[RankRow, ...]:  # fmt: skip
     point = keys[0][1]
     base = _mean(runs, (reference, point), phase, metric)
-    known = [arm for arm, _ in keys if arm == reference or (arm, reference) in found]
-    ratio = {arm: found[arm, reference].ratio.estimate if arm != reference else 1.0 for arm in known}
-    order = sorted(known, key=lambda arm: ratio[arm], reverse=better == MORE_IS_BETTER)
+    ranked = [arm for arm, _ in keys if arm == reference or (arm, reference) in differences]
+    ratio = {arm: differences[arm, reference].ratio.estimate if arm != reference else 1.0 for arm in ranked}
+    order = sorted(ranked, key=lambda arm: ratio[arm], reverse=better == MORE_IS_BETTER)
     listed = [arm for arm in order if arm in picks]
-    apart = {pair for pair, item in found.items() if item.ratio.significant and set(pair) <= set(listed)}
+    apart = {
+        pair for pair, difference in differences.items() if difference.ratio.significant and set(pair) <= set(listed)
+    }
     letters = find_letters(listed, apart)
     rows = []
     for arm in order:
         mean = _mean(runs, (arm, point), phase, metric)
-        lost = sum((arm, other) in apart and _beats(found[other, arm], better) for other in listed)
-        won = sum((arm, other) in apart and _beats(found[arm, other], better) for other in listed)
-        pick, against = arm in listed, found.get((arm, reference))
+        lost = sum((arm, other) in apart and _beats(differences[other, arm], better) for other in listed)
+        won = sum((arm, other) in apart and _beats(differences[arm, other], better) for other in listed)
+        pick, against = arm in listed, differences.get((arm, reference))
         rows.append(
             RankRow(
                 arm, pick, mean, mean if runs.unpaired else base * ratio[arm], against,
@@ -348,14 +354,14 @@ def find_letters(arms: Sequence[str], apart: set[tuple[str, str]]) -> dict[str, 
     """Return the compact letter display: two arms share a letter if and only if they are not in ``apart``. Insert and
     absorb keeps letters few (Piepho 2004). ``arms`` from the best to the worst, ``a`` for the best."""
     columns = [set(arms)]
-    for one, other in combinations(arms, 2):
-        if (one, other) not in apart and (other, one) not in apart:
+    for first, second in combinations(arms, 2):
+        if (first, second) not in apart and (second, first) not in apart:
             continue
-        cut = [column - {name} for column in columns if {one, other} <= column for name in (other, one)]
-        columns = [column for column in columns if not {one, other} <= column]
+        cut = [column - {name} for column in columns if {first, second} <= column for name in (second, first)]
+        columns = [column for column in columns if not {first, second} <= column]
         for column in cut:
-            if not any(column <= kept for kept in columns):
-                columns = [kept for kept in columns if not kept < column] + [column]
+            if not any(column <= present for present in columns):
+                columns = [present for present in columns if not present < column] + [column]
     place = {arm: i for i, arm in enumerate(arms)}
     columns.sort(key=lambda column: sorted(place[arm] for arm in column))
     return {arm: "".join(_letter(i) for i, column in enumerate(columns) if arm in column) for arm in arms}

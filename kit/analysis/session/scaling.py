@@ -38,19 +38,19 @@ def growths(runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[Growth, .
     if runs.unpaired:
         return ()
     settings = {point: parse_point(point) for point in runs.points}
-    found = []
+    all_growths = []
     for name in dict.fromkeys(name for values in settings.values() for name in values):
         numbers = {point: positive_number(values.get(name, "")) for point, values in settings.items()}
-        known = {point: number for point, number in numbers.items() if number is not None}
-        if len(known) == len(settings) and len(set(known.values())) > 1:
-            made = [_slopes(runs, pair, known) for pair in baselines if not is_control(pair[0])]
-            slopes = [item for item in made if item]
+        positive = {point: number for point, number in numbers.items() if number is not None}
+        if len(positive) == len(settings) and len(set(positive.values())) > 1:
+            candidates = [_slopes(runs, pair, positive) for pair in baselines if not is_control(pair[0])]
+            slopes = [slope for slope in candidates if slope]
             centres = variance_pooling.share([contrast for contrast, *_ in slopes], len(slopes))
-            found += [
+            all_growths += [
                 Growth(*pair, phase, "real", name, as_ratio(centre.interval()))
                 for (_, pair, phase), centre in zip(slopes, centres, strict=True)
             ]
-    return tuple(found)
+    return tuple(all_growths)
 
 
 def _slopes(

@@ -10,4 +10,4 @@ def looks(session: Session) -> int:
     fixed beforehand or a precision ended it. Reruns make no round."""
     if not session.request.until_decided:
         return 0
-    return len({item.round for item in session.samples if item.kind == "measured" and item.rerun_of is None})
+    return len({sample.round for sample in session.samples if sample.kind == "measured" and sample.rerun_of is None})

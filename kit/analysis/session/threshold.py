@@ -26,13 +26,12 @@ _ENOUGH = 5
 
 @dataclass(frozen=True)
 class Threshold:
-    """The most that an arm may cost above its baseline. ``limit`` is a ratio: 1.1 for 10 %. ``phase`` is empty for the
-    whole run. In a sweep the limit applies to every point."""
+    """The most that an arm may cost above its baseline. In a sweep it applies to every point."""
 
     arm: str
-    phase: str
+    phase: str  # '' for the whole run
     metric: str
-    limit: float
+    limit: float  # a ratio: 1.1 for 10 %
 
     def __str__(self) -> str:
         metric = "" if self.metric == "real" else f" {self.metric}"
@@ -41,15 +40,17 @@ class Threshold:
 
     def find(self, comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
         """Return the threshold's comparisons, one for each point; empty if the arm or the phase was not measured."""
-        mine = [item for item in comparisons if (item.arm, item.metric) == (self.arm, self.metric)]
+        matching = [
+            comparison for comparison in comparisons if (comparison.arm, comparison.metric) == (self.arm, self.metric)
+        ]
         if self.phase:
-            return tuple(item for item in mine if item.phase == self.phase)
-        last = {item.point: item for item in mine}  # the whole run comes last
+            return tuple(comparison for comparison in matching if comparison.phase == self.phase)
+        last = {comparison.point: comparison for comparison in matching}  # the whole run comes last
         return tuple(last.values())
 
-    def judge(self, item: Comparison) -> Verdict:
+    def judge(self, comparison: Comparison) -> Verdict:
         """Return on which side of the limit the individual interval lies."""
-        return item.estimate.beside(self.limit) if item.estimate else NO_INTERVAL
+        return comparison.estimate.beside(self.limit) if comparison.estimate else NO_INTERVAL
 
 
 def rounds_note(rounds: int) -> str:
@@ -67,11 +68,11 @@ def parse_threshold(text: str, engine: str = DEFAULT_ENGINE) -> Threshold:
     match = _FORM.fullmatch(text.strip())
     if not match:
         raise UsageError(f"threshold '{text}': not ARM [PHASE] [METRIC] < P %", _EXAMPLE)
-    arm, *rest = match["words"].split()
-    metric = rest.pop() if rest and rest[-1] in COMPARED else "real"
-    if len(rest) > 1:
-        raise UsageError(f"threshold '{text}': unknown metric '{rest[-1]}'", f"use one of: {', '.join(COMPARED)}")
+    arm, *words = match["words"].split()
+    metric = words.pop() if words and words[-1] in COMPARED else "real"
+    if len(words) > 1:
+        raise UsageError(f"threshold '{text}': unknown metric '{words[-1]}'", f"use one of: {', '.join(COMPARED)}")
     limit = 1 + float(match["limit"]) / 100
     if limit <= 0:
         raise UsageError(f"threshold '{text}': the limit is below -100 %", _EXAMPLE)
-    return Threshold(str(parse_arm(arm, engine)), rest[0] if rest else "", metric, limit)
+    return Threshold(str(parse_arm(arm, engine)), words[0] if words else "", metric, limit)

@@ -34,24 +34,24 @@ def arm_variances(values: Floats, mask: NDArray[np.bool_], trimmed: bool = False
     present = mask[:, :, None].astype(float)
     n = np.maximum(mask.sum(axis=1), 1)
     weights = np.ones((values.shape[0], 1))
-    found = np.empty((values.shape[0], values.shape[2]))
+    variances = np.empty((values.shape[0], values.shape[2]))
     effect: Floats = values.sum(axis=1) / n[:, None]
     for _ in range(5):
         weighted = weights[:, None, :] * present
         total = np.maximum(weighted.sum(axis=0), 1e-300)
-        rest = (values - effect[:, None, :]) * present
-        rounds = (weighted * rest).sum(axis=0) / total
-        rest = (rest - rounds) * present
-        moved = rest.sum(axis=1) / n[:, None]
+        residuals = (values - effect[:, None, :]) * present
+        rounds = (weighted * residuals).sum(axis=0) / total
+        residuals = (residuals - rounds) * present
+        moved = residuals.sum(axis=1) / n[:, None]
         effect = effect + moved
-        rest = (rest - moved[:, None, :]) * present
+        residuals = (residuals - moved[:, None, :]) * present
         lost = (weighted / total).sum(axis=1) / n[:, None]
-        found = (rest**2).sum(axis=1) / np.maximum((n[:, None] - 1) * (1 - lost), 1e-9)
-        weights = 1 / np.maximum(found + _middle(found), _LEAST)
+        variances = (residuals**2).sum(axis=1) / np.maximum((n[:, None] - 1) * (1 - lost), 1e-9)
+        weights = 1 / np.maximum(variances + _middle(variances), _LEAST)
     for arm in np.flatnonzero(n >= ROBUST_FROM) if trimmed else ():
-        error = robust_centre(rest[arm, mask[arm], 0]).error or 0.0
-        found[arm] = error**2 * n[arm] / (1 - lost[arm])
-    return found
+        error = robust_centre(residuals[arm, mask[arm], 0]).error or 0.0
+        variances[arm] = error**2 * n[arm] / (1 - lost[arm])
+    return variances
 
 
 def _middle(variances: Floats) -> Floats:
@@ -74,8 +74,8 @@ def moderated_variances(values: Floats, mask: NDArray[np.bool_], degrees: tuple[
 
 @lru_cache(maxsize=4)
 def _moderated(values: bytes, mask: bytes, shape: tuple[int, ...], degrees: tuple[int, ...]) -> tuple[Floats, Floats]:
-    table, known = np.frombuffer(values).reshape(shape), np.frombuffer(mask, bool).reshape(shape[:2])
-    return moderate(arm_variances(table, known, trimmed=True), np.array(degrees))
+    table, present = np.frombuffer(values).reshape(shape), np.frombuffer(mask, bool).reshape(shape[:2])
+    return moderate(arm_variances(table, present, trimmed=True), np.array(degrees))
 
 
 def moderate(variances: Floats, degrees: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -86,15 +86,15 @@ def moderate(variances: Floats, degrees: NDArray[np.int64]) -> tuple[Floats, Flo
     beyond = np.maximum(log - _NOISIEST, 0)
     away = (log - beyond - _LOWEST) / _STEP
     row = away.astype(np.intp)
-    found = np.empty((3, *log.shape, _COMMON.size))
+    posterior = np.empty((3, *log.shape, _COMMON.size))
     for i, freedom in enumerate(d.tolist()):
         table = _posterior(freedom)
         part = (away[i] - row[i])[:, None]
-        found[:, i] = table[:, row[i]] * (1 - part) + table[:, row[i] + 1] * part
-    weight = found[0].sum(axis=0)
+        posterior[:, i] = table[:, row[i]] * (1 - part) + table[:, row[i] + 1] * part
+    weight = posterior[0].sum(axis=0)
     weight = np.exp(weight - weight.max(axis=-1, keepdims=True))
     weight /= weight.sum(axis=-1, keepdims=True)
-    mean, square = (found[1:] * weight).sum(axis=-1)
+    mean, square = (posterior[1:] * weight).sum(axis=-1)
     spread = np.maximum(square - mean**2, 1e-3)
     # trigamma(x) is about 1 / x + 1 / 2x², log(x) - digamma(x) about 1 / 2x + 1 / 12x².
     half = (1 + np.sqrt(1 + 2 * spread)) / (2 * spread)
@@ -128,9 +128,9 @@ def of_comparisons(
     variance_pooling.Contrast."""
     first, second = np.array(places).T
     scale = np.ones((len(places), 2)) if scales is None else scales**2
-    one, other = scale[:, :1] * variances[first], scale[:, 1:] * variances[second]
-    share_ = one / (one + other)
-    return one + other, 1 / (share_**2 / degrees[first] + (1 - share_) ** 2 / degrees[second])
+    first_part, second_part = scale[:, :1] * variances[first], scale[:, 1:] * variances[second]
+    share_ = first_part / (first_part + second_part)
+    return first_part + second_part, 1 / (share_**2 / degrees[first] + (1 - share_) ** 2 / degrees[second])
 
 
 def median_share(degrees: NDArray[np.int64]) -> Floats:

@@ -25,29 +25,30 @@ def find_dependence(values: Sequence[float], points: Sequence[int]) -> float:
     """Return the correlation of a value with the previous one, between 0 and 0.9, without levels, which begin at
     ``points``. The bias from removed means is corrected (Kendall 1954); short series are shrunk towards ``USUAL``."""
     data = np.asarray(values, float)
-    rest = np.concatenate([part - part.mean() for part in np.split(data, list(points))])
-    squares = float(rest @ rest)
+    residuals = np.concatenate([part - part.mean() for part in np.split(data, list(points))])
+    squares = float(residuals @ residuals)
     if data.size < 4 or not squares:
         return USUAL
-    found = float(rest[1:] @ rest[:-1]) / squares
-    found += (1 + 3 * found) * (len(points) + 1) / data.size
-    return min(max((found * data.size + USUAL * _WEIGHT) / (data.size + _WEIGHT), 0.0), _MOST)
+    correlation = float(residuals[1:] @ residuals[:-1]) / squares
+    correlation += (1 + 3 * correlation) * (len(points) + 1) / data.size
+    return min(max((correlation * data.size + USUAL * _WEIGHT) / (data.size + _WEIGHT), 0.0), _MOST)
 
 
 def keep_points(values: Sequence[float], points: Sequence[int]) -> dict[int, float]:
     """Return the places where a new level begins with a p below LEVEL, each with its p. The least certain place is left
     out first, since its neighbours' levels are longer without it."""
-    data, kept = np.asarray(values, float), list(points)
+    data, remaining = np.asarray(values, float), list(points)
     dependence = find_dependence(values, points)
-    while kept:
-        edges = [0, *kept, data.size]
+    while remaining:
+        edges = [0, *remaining, data.size]
         chances = [
-            find_chance(data[edges[i] : point], data[point : edges[i + 2]], dependence) for i, point in enumerate(kept)
+            find_chance(data[edges[i] : point], data[point : edges[i + 2]], dependence)
+            for i, point in enumerate(remaining)
         ]
-        worst = max(range(len(kept)), key=lambda i: chances[i])
+        worst = max(range(len(remaining)), key=lambda i: chances[i])
         if chances[worst] <= LEVEL:
-            return dict(zip(kept, chances, strict=True))
-        del kept[worst]
+            return dict(zip(remaining, chances, strict=True))
+        del remaining[worst]
     return {}
 
 
@@ -55,10 +56,10 @@ def find_chance(before: Floats, after: Floats, dependence: float) -> float:
     """Return the two-sided p of Student's t test with the variances of means of an AR(1) process."""
     from scipy.special import stdtr
 
-    found = _error(before, after, dependence)
-    if found is None:
+    estimate = _error(before, after, dependence)
+    if estimate is None:
         return 1.0
-    error, degrees = found
+    error, degrees = estimate
     away = abs(float(after.mean() - before.mean()))
     if not error:
         return 0.0 if away else 1.0
@@ -70,13 +71,13 @@ def find_shift(before: Sequence[float], after: Sequence[float], dependence: floa
     AR(1) process. Both levels share their scatter. ``dependence``: the estimate from these values. The interval uses
     one half a standard error larger, since the estimate's own error reduces coverage (benchmarks/proofs/nightly.py has
     the coverage)."""
-    one, two = np.asarray(before, float), np.asarray(after, float)
-    away, n = float(two.mean() - one.mean()), min(one.size, two.size)
-    larger = dependence + math.sqrt((1 - dependence**2) / (one.size + two.size)) / 2
-    found = _error(one, two, min(larger, _MOST))
-    if found is None:
+    early, late = np.asarray(before, float), np.asarray(after, float)
+    away, n = float(late.mean() - early.mean()), min(early.size, late.size)
+    larger = dependence + math.sqrt((1 - dependence**2) / (early.size + late.size)) / 2
+    estimate = _error(early, late, min(larger, _MOST))
+    if estimate is None:
         return Interval(away, None, None, n)
-    error, degrees = found
+    error, degrees = estimate
     half = student_quantile(0.5 + CONFIDENCE / 2, degrees) * error
     return Interval(away, away - half, away + half, n)
 

@@ -9,17 +9,17 @@ from statistics import fmean, median, quantiles, stdev
 
 @dataclass(frozen=True)
 class Description:
-    """``quartiles``: first and third. ``near``: the least and the most within 1.5 interquartile ranges of them.
-    ``outside_near`` and ``outside_deviation``: how many values lie beyond these, and beyond a standard deviation."""
+    """A distribution of values."""
 
     values: tuple[float, ...]
     mean: float
     deviation: float
     median: float
-    quartiles: tuple[float, float]
+    quartiles: tuple[float, float]  # first and third
+    #: The least and the most value within 1.5 interquartile ranges of the quartiles.
     near: tuple[float, float]
-    outside_near: int
-    outside_deviation: int
+    outside_near: int  # how many values lie beyond these
+    outside_deviation: int  # how many values lie beyond a standard deviation
 
     @property
     def least(self) -> float:

@@ -33,9 +33,9 @@ def find_points(values: Sequence[float], p: float) -> list[int]:
     points: set[int] = set()
     start = 0
     while start < data.size:
-        found = _split(data[start : start + WINDOW], _RELAXED * p)
-        points.update(start + point for point in found)
-        start += max([WINDOW // 2, *found[-1:]])
+        splits = _split(data[start : start + WINDOW], _RELAXED * p)
+        points.update(start + point for point in splits)
+        start += max([WINDOW // 2, *splits[-1:]])
     return _merge(data, sorted(points), p)
 
 
@@ -60,12 +60,12 @@ def _best_split(sums: Floats, start: int, end: int) -> tuple[float, int, int, in
     point, stop = np.arange(start + 1, end)[:, None], np.arange(start + 2, end + 1)
     usable = stop > point
     n, m = point - start, np.where(usable, stop - point, 1)
-    left = sums[point, point] - 2 * sums[start, point] + sums[start, start]
+    before = sums[point, point] - 2 * sums[start, point] + sums[start, start]
     whole = sums[stop, stop] - 2 * sums[start, stop] + sums[start, start]
-    right = sums[stop, stop] - 2 * sums[point, stop] + sums[point, point]
-    between = whole - left - right
+    after = sums[stop, stop] - 2 * sums[point, stop] + sums[point, point]
+    between = whole - before - after
     # Every pair is in these sums twice. A side of one value has no distances within.
-    distance = (between - m * left / np.maximum(n - 1, 1) - n * right / np.maximum(m - 1, 1)) / (n + m)
+    distance = (between - m * before / np.maximum(n - 1, 1) - n * after / np.maximum(m - 1, 1)) / (n + m)
     distance = np.where(usable, np.round(distance / (sums[-1, -1] or 1.0), _DIGITS), -np.inf)
     row = int(distance.max(axis=1).argmax())
     return float(distance[row].max()), start, start + 1 + row, end

@@ -98,16 +98,13 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate(Interval):
-    """A ratio or a difference. The individual 95 % interval is its own; ``together`` is the one that is simultaneous
-    with all of its family.
+    """A ratio or a difference. The individual 95 % interval is its own."""
 
-    ``bounded``: the simultaneous 90 % interval, of two one-sided tests; None where ``together`` decides. ``visible``:
-    the ratio that bounds the session's control, 1 without one. ``neutral``: the value of no effect."""
-
-    together: Interval
+    together: Interval  # the 95 % interval that is simultaneous with all of its family
+    #: The simultaneous 90 % interval, of two one-sided tests; None where ``together`` decides.
     bounded: Interval | None = None
-    visible: float = 1.0
-    neutral: float = 1.0
+    visible: float = 1.0  # the ratio that bounds the session's control; 1 without one
+    neutral: float = 1.0  # the value of no effect
 
     @property
     def verdict(self) -> Verdict:

@@ -120,43 +120,43 @@ def robust_centre(values: ArrayLike) -> Centre:
     if n < ROBUST_FROM:
         return mean_centre(data)
     cut = int(TRIM * n)
-    kept = n - 2 * cut
+    remaining = n - 2 * cut
     winsorised = np.clip(data, data[cut], data[n - cut - 1])
-    error = float(winsorised.std(ddof=1)) * math.sqrt(n - 1) / math.sqrt(kept * (kept - 1))
+    error = float(winsorised.std(ddof=1)) * math.sqrt(n - 1) / math.sqrt(remaining * (remaining - 1))
     return Centre(float(data[cut : n - cut].mean()), error, own_degrees(n), n)
 
 
-def welch_ratio(one: Floats, two: Floats, confidence: float = CONFIDENCE) -> Interval | None:
-    """Return the ratio of two to one, from logarithms of either, with its interval by Welch's t test. For values that
-    do not pair. None if either is empty."""
-    if not one.size or not two.size:
+def welch_ratio(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> Interval | None:
+    """Return the ratio of ``second`` to ``first``, from logarithms of either, with its interval by Welch's t test. For
+    values that do not pair. None if either is empty."""
+    if not first.size or not second.size:
         return None
-    return as_ratio(welch(robust_centre(one), robust_centre(two), confidence))
+    return as_ratio(welch(robust_centre(first), robust_centre(second), confidence))
 
 
-def welch(one: Centre, two: Centre, confidence: float = CONFIDENCE) -> Interval:
-    """Return the difference between two and one, each with its own error (Welch 1947)."""
-    estimate = two.estimate - one.estimate
-    n = min(one.n, two.n)
-    if one.error is None or two.error is None:
+def welch(first: Centre, second: Centre, confidence: float = CONFIDENCE) -> Interval:
+    """Return ``second`` less ``first``, each with its own error (Welch 1947)."""
+    estimate = second.estimate - first.estimate
+    n = min(first.n, second.n)
+    if first.error is None or second.error is None:
         return Interval(estimate, None, None, n)
-    half = student_quantile(0.5 + confidence / 2, welch_degrees(one, two)) * math.hypot(one.error, two.error)
+    half = student_quantile(0.5 + confidence / 2, welch_degrees(first, second)) * math.hypot(first.error, second.error)
     return Interval(estimate, estimate - half, estimate + half, n)
 
 
-def welch_centre(one: Centre, two: Centre) -> Centre:
-    """Return the difference between two and one with its error, ``n`` runs of either at least; its degrees of freedom
+def welch_centre(first: Centre, second: Centre) -> Centre:
+    """Return ``second`` less ``first`` with its error, ``n`` runs of either at least; its degrees of freedom
     are those of welch_degrees, rounded down."""
-    degrees = max(1, int(welch_degrees(one, two)))
-    error = None if one.error is None or two.error is None else math.hypot(one.error, two.error)
-    return Centre(two.estimate - one.estimate, error, degrees, min(one.n, two.n))
+    degrees = max(1, int(welch_degrees(first, second)))
+    error = None if first.error is None or second.error is None else math.hypot(first.error, second.error)
+    return Centre(second.estimate - first.estimate, error, degrees, min(first.n, second.n))
 
 
-def welch_degrees(one: Centre, two: Centre) -> float:
+def welch_degrees(first: Centre, second: Centre) -> float:
     """Return the degrees of freedom of the difference of two centres (Satterthwaite 1946; Welch 1947)."""
-    variances = (one.error or 0.0) ** 2, (two.error or 0.0) ** 2
-    parts = [variance**2 / max(side.degrees, 1) for variance, side in zip(variances, (one, two), strict=True)]
-    return sum(variances) ** 2 / sum(parts) if sum(parts) else float(min(one.degrees, two.degrees))
+    variances = (first.error or 0.0) ** 2, (second.error or 0.0) ** 2
+    parts = [variance**2 / max(side.degrees, 1) for variance, side in zip(variances, (first, second), strict=True)]
+    return sum(variances) ** 2 / sum(parts) if sum(parts) else float(min(first.degrees, second.degrees))
 
 
 def family_confidence(members: int, confidence: float = CONFIDENCE) -> float:
@@ -177,10 +177,10 @@ class Covariate:
     def centre(self, differences: Floats, away: Floats) -> Centre:
         """Return the centre of differences, adjusted to equal covariates in both arms; ``away``: their actual
         difference. Residuals of a fit are too small by the degree of freedom that the fit used."""
-        found = robust_centre(differences - self.slope * away)
-        if found.error is None:
-            return found
-        return replace(found, error=found.error * math.sqrt((self.degrees + 1) / self.degrees))
+        centre = robust_centre(differences - self.slope * away)
+        if centre.error is None:
+            return centre
+        return replace(centre, error=centre.error * math.sqrt((self.degrees + 1) / self.degrees))
 
     def widen(self, centre: AnyCentre, away: Floats) -> AnyCentre:
         """Add the slope's own error (analysis of covariance). All arms share the slope, so no arm loses a degree of
@@ -204,8 +204,8 @@ def find_covariate(y: Floats, x: Floats) -> Covariate | None:
     if sxx <= 0 or syy <= 0:
         return None
     slope = sxy / sxx
-    left = max(syy - slope * sxy, 0.0)
-    variance = left / degrees
+    unexplained = max(syy - slope * sxy, 0.0)
+    variance = unexplained / degrees
     slope_error = math.sqrt(variance / sxx)
     if slope_error == 0 or abs(slope) / slope_error < student_quantile(1 - COVARIATE_LEVEL / 2, degrees):
         return None
@@ -214,8 +214,8 @@ def find_covariate(y: Floats, x: Floats) -> Covariate | None:
 
 def residuals(values: Floats) -> Floats:
     """Return rounds x arms, without gaps, less the means of rounds and of arms."""
-    rest: Floats = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
-    return rest
+    deviations: Floats = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    return deviations
 
 
 @dataclass(frozen=True)

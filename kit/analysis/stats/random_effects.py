@@ -36,15 +36,13 @@ ENDS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 @dataclass(frozen=True)
 class Effects:
-    """Data of machines: log ratios, their variances, and these variances' degrees of freedom. Shape: fleets x machines,
-    or machines alone. ``shared``: all variances of a fleet come from one estimate, of ``d``. ``n``: number of rounds of
-    each machine."""
+    """Data of machines. Shape: fleets x machines, or machines alone."""
 
-    y: Floats
-    v: Floats
-    d: Floats
-    shared: bool = False
-    n: Floats | float = 1.0
+    y: Floats  # log ratios
+    v: Floats  # variances of the log ratios
+    d: Floats  # degrees of freedom of these variances
+    shared: bool = False  # all variances of a fleet come from one estimate
+    n: Floats | float = 1.0  # number of rounds of each machine
 
     @property
     def machines(self) -> int:
@@ -56,8 +54,8 @@ class Effects:
         whose few rounds agree at random would otherwise have all the weight. Too few machines weigh the same."""
         if self.shared:
             return Squeezed(np.maximum(self.v, _LEAST), np.broadcast_to(self.d, self.v.shape))
-        made = squeeze(np.maximum(self.v * self.n, _LEAST), self.d)
-        return Squeezed(made.v / self.n, made.d)
+        moderated = squeeze(np.maximum(self.v * self.n, _LEAST), self.d)
+        return Squeezed(moderated.v / self.n, moderated.d)
 
     @cached_property
     def expected(self) -> Floats:
@@ -65,8 +63,8 @@ class Effects:
         balance. The scatter of variances allows for this, but only many machines show that scatter."""
         if self.shared or self.machines < _SCATTER_FROM:
             return np.maximum(self.v, _LEAST)
-        found = self.squeezed
-        return found.v * found.d / np.maximum(found.d - 2, found.d / 3)
+        squeezed = self.squeezed
+        return squeezed.v * squeezed.d / np.maximum(squeezed.d - 2, squeezed.d / 3)
 
     @cached_property
     def noise(self) -> Floats:
@@ -101,27 +99,25 @@ def _trigamma_inverse(values: Floats) -> Floats:
     """Return the inverse of trigamma by Newton's method on 1 / trigamma, which is nearly straight (Smyth 2004)."""
     from scipy.special import polygamma
 
-    found: Floats = 0.5 + 1 / values
+    root: Floats = 0.5 + 1 / values
     for _ in range(8):
-        there = polygamma(1, found)
-        found = found + there * (1 - there / values) / polygamma(2, found)
-    return found
+        there = polygamma(1, root)
+        root = root + there * (1 - there / values) / polygamma(2, root)
+    return root
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Estimates for fleets. ``w``: weights. ``tau2``: the variance of the machines' truths. ``mean`` with its standard
-    ``error``: Student's t with the number of machines less 1. ``squares``: weighted, about the mean; their expectation
-    is ``noise`` + ``slope`` * tau². ``of_noise``: degrees of freedom of ``noise``."""
+    """Estimates for fleets."""
 
-    w: Floats
-    tau2: Floats
-    mean: Floats
-    error: Floats
-    squares: Floats
+    w: Floats  # weights of the machines
+    tau2: Floats  # variance of the machines' truths
+    mean: Floats  # weighted, of the machines
+    error: Floats  # standard error of the mean: Student's t with the number of machines less 1
+    squares: Floats  # weighted, about the mean; their expectation is noise + slope * tau²
     noise: Floats
     slope: Floats
-    of_noise: Floats
+    of_noise: Floats  # degrees of freedom of ``noise``
 
 
 def fit(effects: Effects) -> Fit:
@@ -146,8 +142,8 @@ def fit(effects: Effects) -> Fit:
             break
         tau2 = better if turn < _PLAIN else (tau2 + better) / 2  # some would go to and fro for ever
     spread = (((parts * expected) ** 2) / effects.d).sum(axis=-1)
-    own = np.divide(noise**2, spread, out=np.ones_like(noise), where=spread > 0)  # Satterthwaite 1946
-    degrees = np.broadcast_to(effects.d[..., 0], noise.shape) if effects.shared else own
+    own_degrees = np.divide(noise**2, spread, out=np.ones_like(noise), where=spread > 0)  # Satterthwaite 1946
+    degrees = np.broadcast_to(effects.d[..., 0], noise.shape) if effects.shared else own_degrees
     error = np.sqrt(squares / (machines - 1) / total)
     return Fit(w, better, mean, error, squares, noise, slope, degrees)
 
@@ -164,17 +160,17 @@ def draw(effects: Effects, count: int = _DRAWS) -> Draws:
     """Return draws of generalised pivots (Weerahandi 1995; Iyer, Wang and Mathew 2004): squares over chi², less noise
     over chi². With known, equal noise, tau² has the Q-profile's quantiles (Viechtbauer 2007). An unmeasured machine has
     about Nagashima's (2019)."""
-    found = fit(effects)
+    fitted = fit(effects)
     rng = np.random.default_rng(_SEED)
-    shape = (*found.mean.shape, count)
+    shape = (*fitted.mean.shape, count)
     scale, normal = (
         rng.permuted(np.broadcast_to(values, shape), axis=-1) for values in _strata(effects.machines, count)
     )
-    degrees = found.of_noise[..., None]
-    noise = found.noise[..., None] * degrees / rng.chisquare(degrees, shape)
-    tau2 = np.maximum((found.squares[..., None] * scale - noise) / found.slope[..., None], 0.0)
-    spread = np.sqrt(found.error[..., None] ** 2 * scale + tau2)
-    return Draws(tau2, found.mean[..., None] + spread * normal)
+    degrees = fitted.of_noise[..., None]
+    noise = fitted.noise[..., None] * degrees / rng.chisquare(degrees, shape)
+    tau2 = np.maximum((fitted.squares[..., None] * scale - noise) / fitted.slope[..., None], 0.0)
+    spread = np.sqrt(fitted.error[..., None] ** 2 * scale + tau2)
+    return Draws(tau2, fitted.mean[..., None] + spread * normal)
 
 
 @lru_cache(8)
@@ -188,7 +184,7 @@ def _strata(machines: int, count: int) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True)
-class _Rest:
+class _WithoutOne:
     """Estimates without one machine, along the last axis for each that is left out. ``alone``: the mean's variance,
     from the machines' own estimates of noise."""
 
@@ -198,20 +194,20 @@ class _Rest:
     alone: Floats
 
 
-def _rests(effects: Effects, left: Indices) -> _Rest:
+def _fit_without(effects: Effects, omitted: Indices) -> _WithoutOne:
     """Return fits without each of those machines."""
     places = np.arange(effects.machines - 1)
-    others = places + (places >= left[..., None])
+    others = places + (places >= omitted[..., None])
 
     def of_others(values: Floats | float) -> Floats:
         return np.take_along_axis(np.broadcast_to(values, effects.y.shape)[..., None, :], others, axis=-1)
 
     y, v, d, n = map(of_others, (effects.y, effects.v, effects.d, effects.n))
-    rest = fit(Effects(y, v, d, effects.shared, n))
-    return _Rest(rest.mean, rest.error, rest.tau2, 1 / rest.w.sum(axis=-1))
+    fitted = fit(Effects(y, v, d, effects.shared, n))
+    return _WithoutOne(fitted.mean, fitted.error, fitted.tau2, 1 / fitted.w.sum(axis=-1))
 
 
-def _about_rests(effects: Effects) -> _Rest:
+def _approximate_without(effects: Effects) -> _WithoutOne:
     """Return the same with the weights of all, from moments without iteration: sums less one machine's part. With a
     thousand machines this is a thousandth of the work, and shows which are the farthest."""
     y, w, noise = effects.y, fit(effects).w, effects.expected
@@ -220,13 +216,13 @@ def _about_rests(effects: Effects) -> _Rest:
     squares = np.maximum(_without(w * (y - centre) ** 2) - total * (mean - centre) ** 2, 0.0)
     slope = total - _without(w**2) / total
     tau2 = np.maximum((squares - _without(w * noise) + _without(w**2 * noise) / total) / slope, 0.0)
-    return _Rest(mean, np.sqrt(squares / (effects.machines - 2) / total), tau2, 1 / total)
+    return _WithoutOne(mean, np.sqrt(squares / (effects.machines - 2) / total), tau2, 1 / total)
 
 
 def _without(values: Floats) -> Floats:
     """Return sums along the last axis of all but each."""
-    found: Floats = values.sum(axis=-1, keepdims=True) - values
-    return found
+    sums: Floats = values.sum(axis=-1, keepdims=True) - values
+    return sums
 
 
 def find_residuals(effects: Effects) -> tuple[Floats, Floats]:
@@ -235,20 +231,20 @@ def find_residuals(effects: Effects) -> tuple[Floats, Floats]:
     fewer if the machine's own noise dominates and is poorly known (Satterthwaite 1946). Needs four machines."""
     everyone = np.broadcast_to(np.arange(effects.machines), effects.y.shape)
     if effects.machines <= _FITTED_ANEW:
-        return _residuals(effects, everyone, _rests(effects, everyone))
-    found = _residuals(effects, everyone, _about_rests(effects))
-    farthest = np.argsort(-np.abs(found[0]), axis=-1)[..., :_FARTHEST]
-    for all_, better in zip(found, _residuals(effects, farthest, _rests(effects, farthest)), strict=True):
+        return _residuals(effects, everyone, _fit_without(effects, everyone))
+    residuals = _residuals(effects, everyone, _approximate_without(effects))
+    farthest = np.argsort(-np.abs(residuals[0]), axis=-1)[..., :_FARTHEST]
+    for all_, better in zip(residuals, _residuals(effects, farthest, _fit_without(effects, farthest)), strict=True):
         np.put_along_axis(all_, farthest, better, axis=-1)
-    return found
+    return residuals
 
 
-def _residuals(effects: Effects, which: Indices, rest: _Rest) -> tuple[Floats, Floats]:
+def _residuals(effects: Effects, which: Indices, others: _WithoutOne) -> tuple[Floats, Floats]:
     noise = _own_noise(effects)
-    y, own, d = (np.take_along_axis(values, which, axis=-1) for values in (effects.y, noise.v, noise.d))
-    theirs = rest.tau2 + rest.alone
-    away = (y - rest.mean) / (np.maximum(rest.error / np.sqrt(rest.alone), 1.0) * np.sqrt(own + theirs))
-    degrees = (own + theirs) ** 2 / (own**2 / d + theirs**2 / (effects.machines - 2))
+    y, variance, d = (np.take_along_axis(values, which, axis=-1) for values in (effects.y, noise.v, noise.d))
+    theirs = others.tau2 + others.alone
+    away = (y - others.mean) / (np.maximum(others.error / np.sqrt(others.alone), 1.0) * np.sqrt(variance + theirs))
+    degrees = (variance + theirs) ** 2 / (variance**2 / d + theirs**2 / (effects.machines - 2))
     return away, np.minimum(degrees, effects.machines - 2.0)
 
 
@@ -257,9 +253,9 @@ def _own_noise(effects: Effects) -> Squeezed:
     machine would otherwise pass for an outlier (Phipson et al. 2016 do not moderate such variances)."""
     from scipy.special import fdtrc
 
-    found, d = np.maximum(effects.expected, effects.squeezed.v), effects.squeezed.d
-    noisy = (effects.v > found) & (fdtrc(effects.d, d, effects.v / found) < _NOISY)
-    return Squeezed(np.where(noisy, effects.v, found), np.where(noisy, effects.d, d))
+    noise, d = np.maximum(effects.expected, effects.squeezed.v), effects.squeezed.d
+    noisy = (effects.v > noise) & (fdtrc(effects.d, d, effects.v / noise) < _NOISY)
+    return Squeezed(np.where(noisy, effects.v, noise), np.where(noisy, effects.d, d))
 
 
 def find_chances(effects: Effects) -> Floats:

@@ -75,42 +75,38 @@ class Values:
     """Logarithms of two arms in the ``rounds`` that contain both."""
 
     rounds: NDArray[np.int64]
-    one: Floats
-    other: Floats
+    arm: Floats
+    base: Floats
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """The difference of two arms: its centre by its own values alone. ``alike``: shares the noise estimate of the
-    others. ``counted``: belongs to the family; a control does not. ``values``: None if only the centre is known.
-    ``scale``: the comparison's change with the logarithm of either arm, (1, 1) for a ratio's logarithm. ``freedom``:
-    Welch's degrees of freedom, no whole number; None for the centre's."""
+    """The difference of two arms."""
 
     pair: Pair
-    centre: Centre
-    alike: bool
-    counted: bool = True
-    values: Values | None = None
+    centre: Centre  # by its own values alone
+    alike: bool  # shares the noise estimate of the others
+    counted: bool = True  # belongs to the family; a control does not
+    values: Values | None = None  # None if only the centre is known
+    #: The comparison's change with the logarithm of either arm: (1, 1) for a ratio's logarithm.
     scale: tuple[float, float] = (1.0, 1.0)
+    #: Welch's degrees of freedom, no whole number; None for the centre's.
     freedom: float | None = None
 
 
 @dataclass(frozen=True)
 class PooledEstimate(Centre):
     """A centre with an error from the shared estimate of noise. Student's t with its degrees of freedom gives the 95 %
-    interval. The degrees are never fewer than the comparison's own.
+    interval. The degrees are never fewer than the comparison's own."""
 
-    ``together``: half-width of the interval simultaneous with the rest of the family, in errors. ``seen``: the
-    difference, in errors, whose interval excludes 0 with 80 % power. ``spread``: of one round, unbiased in the median;
-    None if n < 2. ``bounded``: half-width, in errors, of the interval for two one-sided tests of the same family. Its
-    total error rate is twice that of ``together``; on either side the rate equals that of ``together`` on both.
-    ``lasting``: ``together`` and ``bounded`` of a known error that is the same at every look, which needs no
-    widening."""
-
+    #: Half-width of the interval that is simultaneous with its family, in errors.
     together: float = 0.0
-    seen: float = 0.0
-    spread: float | None = None
+    detected: float = 0.0  # the difference, in errors, whose interval excludes 0 with 80 % power
+    spread: float | None = None  # of one round, unbiased in the median; None if n < 2
+    #: Half-width, in errors, for two one-sided tests of the same family: twice the total error rate of
+    #: ``together``, so that on either side the rate equals that of ``together`` on both.
     bounded: float = 0.0
+    #: ``together`` and ``bounded`` of a known error that is the same at every look, which needs no widening.
     lasting: tuple[float, float] = (0.0, 0.0)
 
     def interval_together(self) -> Interval:
@@ -130,7 +126,7 @@ class PooledEstimate(Centre):
 
     def detectable(self) -> float | None:
         """Return the smallest true value that a verdict's interval detects with 80 % power. None if n < 2."""
-        return None if self.error is None else self.seen * self.error
+        return None if self.error is None else self.detected * self.error
 
 
 def share(contrasts: Sequence[Contrast], family: int, looks: int = 0) -> list[PooledEstimate]:
@@ -140,56 +136,58 @@ def share(contrasts: Sequence[Contrast], family: int, looks: int = 0) -> list[Po
     ``looks``: rounds after which a session that chose its own end has looked at its answer, 0 for one whose number of
     rounds was fixed. An arm that has dropped out was looked at after its own rounds alone: its interval stays as wide
     as it was (kit.analysis.stats.sequential)."""
-    found = [PooledEstimate(**vars(item.centre)) for item in contrasts]
-    known = [i for i, item in enumerate(contrasts) if item.centre.error is not None]
-    alike = [i for i in known if contrasts[i].alike]
+    pooled = [PooledEstimate(**vars(contrast.centre)) for contrast in contrasts]
+    with_error = [i for i, contrast in enumerate(contrasts) if contrast.centre.error is not None]
+    alike = [i for i in with_error if contrasts[i].alike]
     if len(alike) < 2:
         alike = []
     joint = alike if all(contrasts[i].values for i in alike) else []
-    groups = (joint, True), (sorted(set(alike) - set(joint)), True), (sorted(set(known) - set(alike)), False)
+    groups = (joint, True), (sorted(set(alike) - set(joint)), True), (sorted(set(with_error) - set(alike)), False)
     for group, moderated in groups:
-        made = _share([contrasts[i] for i in group], family, looks, moderated, bool(joint)) if group else []
-        for i, centre in zip(group, made, strict=True):
-            found[i] = centre
-    return found
+        estimates = _share([contrasts[i] for i in group], family, looks, moderated, bool(joint)) if group else []
+        for i, centre in zip(group, estimates, strict=True):
+            pooled[i] = centre
+    return pooled
 
 
 def _share(group: Sequence[Contrast], family: int, looks: int, moderated: bool, joint: bool) -> list[PooledEstimate]:
     numbers: dict[Hashable, int] = {}
     places = tuple(
-        (numbers.setdefault(one, len(numbers)), numbers.setdefault(other, len(numbers)))
-        for one, other in (item.pair for item in group)
+        (numbers.setdefault(arm, len(numbers)), numbers.setdefault(base, len(numbers)))
+        for arm, base in (contrast.pair for contrast in group)
     )
-    counted = tuple(item.counted for item in group)
+    counted = tuple(contrast.counted for contrast in group)
     level = (1 - CONFIDENCE) * max(sum(counted), 1) / max(family, 1)  # controls alone have their own
-    n = np.array([item.centre.n for item in group])
-    own = np.array([item.centre.degrees for item in group])
+    n = np.array([contrast.centre.n for contrast in group])
+    centre_degrees = np.array([contrast.centre.degrees for contrast in group])
     arms: tuple[int, ...] = ()
-    scales = np.array([item.scale for item in group])
-    errors = np.array([item.centre.error or 0.0 for item in group])
-    degrees = np.array([item.centre.degrees if item.freedom is None else item.freedom for item in group], float)
+    scales = np.array([contrast.scale for contrast in group])
+    errors = np.array([contrast.centre.error or 0.0 for contrast in group])
+    degrees = np.array(
+        [contrast.centre.degrees if contrast.freedom is None else contrast.freedom for contrast in group], float
+    )
     if moderated and joint:
         values, mask = _layout(group, places, len(numbers))
         arms = tuple(own_degrees(int(rounds)) for rounds in mask.sum(axis=1))
-        found = moderated_variances(values, mask, arms)
-        variance, degrees = of_comparisons(*found, places, scales)
+        arm_moments = moderated_variances(values, mask, arms)
+        variance, degrees = of_comparisons(*arm_moments, places, scales)
         errors, degrees = np.sqrt(variance[:, 0] / n), degrees[:, 0]
     elif moderated:
         times = np.maximum(np.hypot(*scales.T), _LEAST_SCALE)
-        variance, degrees = (found[:, 0] for found in lift(((errors / times) ** 2 * n)[:, None], own))
+        variance, degrees = (column[:, 0] for column in lift(((errors / times) ** 2 * n)[:, None], centre_degrees))
         errors = times * np.sqrt(variance / n)
-    few = tuple(min(int(d), _MOST) for d in own)
+    few = tuple(min(int(d), _MOST) for d in centre_degrees)
     small = tuple(min(d, _MOST) for d in arms)
     shape = _in_order(places, few, small, moderated, counted)
-    quantiles = [_find_quantiles(*shape, level, widening(min(looks, item.centre.n))) for item in group]
+    quantiles = [_find_quantiles(*shape, level, widening(min(looks, contrast.centre.n))) for contrast in group]
     normal = [
-        (each.alone, *((each.together, each.bounded) if one else (each.alone, each.lone)))
-        for each, one in zip(quantiles, counted, strict=True)
+        (each.alone, *((each.together, each.bounded) if counts else (each.alone, each.lone)))
+        for each, counts in zip(quantiles, counted, strict=True)
     ]
     halves = _student_quantiles(np.array(normal), degrees[:, None])
     return [
-        _made(item, float(error), float(freedom), half, each, family)
-        for item, error, freedom, half, each in zip(group, errors, degrees, halves.tolist(), quantiles, strict=True)
+        _made(contrast, float(error), float(freedom), half, each, family)
+        for contrast, error, freedom, half, each in zip(group, errors, degrees, halves.tolist(), quantiles, strict=True)
     ]
 
 
@@ -202,21 +200,21 @@ def _in_order(
     """Return comparisons sorted, and arms renumbered by their number of comparisons in the family. Families of one
     shape then need one simulation."""
     numbers = range(1 + max(max(place) for place in places))
-    shared = Counter(arm for place, one in zip(places, counted, strict=True) if one for arm in place)
+    shared = Counter(arm for place, counts in zip(places, counted, strict=True) if counts for arm in place)
     order = sorted(numbers, key=lambda arm: (-shared[arm], -arms[arm] if arms else 0))
     new = {arm: number for number, arm in enumerate(order)}
-    named = [(min(new[one], new[other]), max(new[one], new[other])) for one, other in places]
-    rows = sorted(zip(named, degrees, counted, strict=True))
+    numbered = [(min(new[arm], new[base]), max(new[arm], new[base])) for arm, base in places]
+    rows = sorted(zip(numbered, degrees, counted, strict=True))
     places, degrees, counted = zip(*rows, strict=True)
     return places, degrees, tuple(arms[arm] for arm in order) if arms else (), moderated, counted
 
 
 def _made(
-    item: Contrast, error: float, freedom: float, halves: Sequence[float], quantiles: _Quantiles, family: int
+    contrast: Contrast, error: float, freedom: float, halves: Sequence[float], quantiles: _Quantiles, family: int
 ) -> PooledEstimate:
     """Return the estimate. ``halves``: half-widths of the individual interval, of the simultaneous one and of that for
     two one-sided tests, in errors."""
-    centre, (alone, together, bounded) = item.centre, halves
+    centre, (alone, together, bounded) = contrast.centre, halves
     degrees = max(round(freedom), centre.degrees)
     half = max(together, alone)
     # The error with which Student's t with whole degrees of freedom gives the individual interval.
@@ -224,7 +222,7 @@ def _made(
     return PooledEstimate(
         centre.estimate, error * scale, degrees, centre.n, half / scale,
         (half + quantiles.power / quantiles.median) / scale, error / quantiles.median * math.sqrt(centre.n),
-        bounded / scale, lasting_quantiles(family if item.counted else 1),
+        bounded / scale, lasting_quantiles(family if contrast.counted else 1),
     )  # fmt: skip
 
 
@@ -236,28 +234,26 @@ def lasting_quantiles(family: int) -> tuple[float, float]:
 
 def _layout(group: Sequence[Contrast], places: Places, arms: int) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the values, arms x rounds x 1, with 0 for gaps, and the mask of existing values."""
-    listed = [(place, item.values) for place, item in zip(places, group, strict=True) if item.values]
+    listed = [(place, contrast.values) for place, contrast in zip(places, group, strict=True) if contrast.values]
     rounds = np.unique(np.concatenate([values.rounds for _, values in listed]))
     table = np.full((arms, rounds.size), np.nan)
-    for (one, other), values in listed:
+    for (arm, base), values in listed:
         where = np.searchsorted(rounds, values.rounds)
-        table[one, where], table[other, where] = values.one, values.other
+        table[arm, where], table[base, where] = values.arm, values.base
     mask = np.isfinite(table)
     return np.where(mask, table, 0.0)[:, :, None], mask
 
 
 @dataclass(frozen=True)
 class _Quantiles:
-    """Quantiles of a group, of a normal distribution; each comparison converts them to its own degrees of freedom.
-    ``alone`` and ``together``: of 95 % intervals; ``lone`` and ``bounded``: of intervals for two one-sided tests.
-    ``median``: of the error, in units of the true one. ``power``: true errors by which a difference exceeds the median
-    half-width if intervals exclude 0 with ``POWER``."""
+    """Quantiles of a group, of a normal distribution; each comparison converts them to its own degrees of freedom."""
 
-    alone: float
-    together: float
-    lone: float
-    bounded: float
-    median: float
+    alone: float  # of an individual 95 % interval
+    together: float  # of the simultaneous 95 % interval
+    lone: float  # of an individual interval for two one-sided tests
+    bounded: float  # of the simultaneous interval for two one-sided tests
+    median: float  # of the error, in units of the true one
+    #: True errors by which a difference exceeds the median half-width if intervals exclude 0 with POWER.
     power: float
 
 
@@ -293,15 +289,15 @@ def _find_quantiles(
 def _individual(plain: _Draws, noisy: Sequence[_Draws], level: float, widened: float) -> float:
     if not noisy:
         return _normal(level / widened)
-    found = (_tail(draws.z[draws.hit], _MORE_ERRORS * level) for draws in noisy)
-    return max(_tail(plain.z, level / widened), *found)
+    quantiles = (_tail(draws.z[draws.hit], _MORE_ERRORS * level) for draws in noisy)
+    return max(_tail(plain.z, level / widened), *quantiles)
 
 
 def _simultaneous(
     plain: _Draws, noisy: Sequence[_Draws], rows: NDArray[np.intp], level: float, widened: float
 ) -> float:
-    found = [(plain, level / widened), *((draws, _MORE_ERRORS * level) for draws in noisy)]
-    return max(_tail(draws.z[rows].max(axis=0), share_, rows.size) for draws, share_ in found)
+    levels = [(plain, level / widened), *((draws, _MORE_ERRORS * level) for draws in noisy)]
+    return max(_tail(draws.z[rows].max(axis=0), share_, rows.size) for draws, share_ in levels)
 
 
 def _tail(values: Floats, level: float, members: int = 1) -> float:
@@ -326,21 +322,19 @@ def _student_quantiles(z: float | Floats, degrees: Floats) -> Floats:
     """Return the quantiles of Student's t with the probability of these of a normal distribution."""
     from scipy.special import ndtr, stdtrit
 
-    found: Floats = -np.asarray(stdtrit(degrees, ndtr(-z)), float)
-    return found
+    quantiles: Floats = -np.asarray(stdtrit(degrees, ndtr(-z)), float)
+    return quantiles
 
 
 @dataclass(frozen=True, eq=False)
 class _Draws:
-    """Simulated comparisons x draws. ``z``: absolute estimates, as quantiles of a normal distribution. ``away`` and
-    ``ratio``: estimates and their errors, in units of the true error. ``freedom``: degrees. ``hit``: whether a
-    comparison includes the noisy arm."""
+    """Simulated comparisons x draws."""
 
-    z: Floats
-    away: Floats
-    ratio: Floats
-    freedom: Floats
-    hit: NDArray[np.bool_]
+    z: Floats  # absolute estimates, as quantiles of a normal distribution
+    away: Floats  # estimates, in units of the true error
+    ratio: Floats  # estimated errors, in units of the true error
+    freedom: Floats  # degrees of freedom of the errors
+    hit: NDArray[np.bool_]  # whether a comparison includes the noisy arm
 
 
 @lru_cache(maxsize=16)

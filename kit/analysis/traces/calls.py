@@ -44,20 +44,18 @@ _CPU, _USER, _SYS = ("cpu",), ("cgroup_user", "user"), ("cgroup_sys", "sys")
 
 @dataclass(frozen=True)
 class CallPart:
-    """Calls of one group, or of one name in it, per run: their number and cost on the arm and on its baseline. Also the
-    cost's difference with its 95 % interval. ``share``: of the whole difference, None if that is not significant. Costs
-    are seconds. ``errors``: number of failures on the arm, by errno; ``base_errors``: on the baseline."""
+    """Calls of one group, or of one name in it, on the arm and on its baseline."""
 
     group: str
     name: str
-    count: float
+    count: float  # calls per run
     base_count: float
-    cost: float
+    cost: float  # seconds per run
     base_cost: float
-    difference: Interval
-    share: float | None
-    errors: tuple[tuple[str, float], ...] = ()
-    base_errors: tuple[tuple[str, float], ...] = ()
+    difference: Interval  # in seconds per run, with its 95 % interval
+    share: float | None  # of the whole difference; None if that is not significant
+    errors: tuple[tuple[str, float], ...] = ()  # failures on the arm, by errno
+    base_errors: tuple[tuple[str, float], ...] = ()  # failures on the baseline
 
     @property
     def each(self) -> float | None:
@@ -71,41 +69,39 @@ class CallPart:
 
 @dataclass(frozen=True)
 class CopyUps:
-    """Files and directories copied from lower layers to the upper one, per run, and the files' size in bytes.
-    ``unseen``: greatest number of unions in a run whose upper directory was not found; their copies are missing here.
-    ``copied_bytes``: of their data, what copying wrote at most, less for clones and holes; None if not known.
-    ``unmarked``: other files that were copied or created: their union marks no copies of such files."""
+    """Files and directories copied from lower layers to the upper one, per run."""
 
     files: float = 0.0
     directories: float = 0.0
-    bytes: float = 0.0
+    bytes: float = 0.0  # the files' size
+    #: Greatest number of unions in a run whose upper directory was not found: their copies are missing here.
     unseen: int = 0
+    #: Of the files' data, what copying wrote at most, less for clones and holes; None if not known.
     copied_bytes: float | None = None
+    #: Other files that were copied or created: their union marks no copies of such files.
     unmarked: float = 0.0
 
 
 @dataclass(frozen=True)
 class CallCosts:
-    """One arm against its baseline in one phase. ``whole`` = ``groups`` + ``user`` + ``rest``, all differences in
-    seconds per run; ``n``: traced rounds. ``real``: of measured runs. ``calls``: the members of ``groups``. ``fuse``:
-    requests to a daemon; ``functions``: of the kernel; calls contain their time. ``lost``: calls that were not
-    recorded, per run, of the arm and its baseline."""
+    """One arm against its baseline in one phase. ``whole`` = ``groups`` + ``user`` + ``rest``, in seconds per run."""
 
     arm: str
     baseline: str
     point: str
     phase: str
-    n: int
+    n: int  # traced rounds
     whole: Interval
-    real: Interval
+    real: Interval  # real time of measured runs
     groups: tuple[CallPart, ...]
-    calls: tuple[CallPart, ...]
-    fuse: tuple[CallPart, ...]
+    calls: tuple[CallPart, ...]  # the members of ``groups``
+    fuse: tuple[CallPart, ...]  # requests to a FUSE daemon; calls contain their time
     user: Interval
-    rest: Interval
+    rest: Interval  # faults and tracing: CPU of the kernel outside calls
+    #: Calls that were not recorded, per run, of the arm and its baseline.
     lost: tuple[float, float] = (0.0, 0.0)
     copied: CopyUps = CopyUps()  # on the arm
-    functions: tuple[CallPart, ...] = ()
+    functions: tuple[CallPart, ...] = ()  # of the kernel; calls contain their time
 
     def share(self, part: Interval) -> float | None:
         """Return the share of the whole difference that a part is; None where the whole is not significant."""
@@ -124,34 +120,34 @@ class Overhead:
 def compare_calls(samples: Sequence[Sample], runs: Runs, baselines: Sequence[tuple[str, str]]) -> tuple[CallCosts, ...]:
     """Return the costs of every pair (arm, baseline) whose calls were traced, in every phase and in total. ``runs``:
     the measured ones."""
-    traced = traced_runs([item for item in samples if any(phase.calls for phase in item.phases)])
-    found: list[CallCosts] = []
+    traced = traced_runs([sample for sample in samples if any(phase.calls for phase in sample.phases)])
+    costs: list[CallCosts] = []
     for point in traced.points:
         pairs = [((arm, point), (base, point)) for arm, base in baselines if not is_control(arm)]
         pairs = [pair for pair in pairs if all(of.has(key) for key in pair for of in (traced, runs))]
         pairs = [pair for pair in pairs if runs.common(pair)[0].size]
         keys = list(dict.fromkeys(key for pair in pairs for key in pair))
         for phase in traced.phases(keys) if keys else ():
-            found += _phase(traced, runs, pairs, phase)
-    return tuple(found)
+            costs += _phase(traced, runs, pairs, phase)
+    return tuple(costs)
 
 
 def traced_runs(samples: Sequence[Sample]) -> Runs:
     """Return the runs of traced rounds, in the form that statistics take."""
-    return Runs([replace(item, kind="measured") for item in samples if item.kind == TRACED])
+    return Runs([replace(sample, kind="measured") for sample in samples if sample.kind == TRACED])
 
 
 def overheads(samples: Sequence[Sample], runs: Runs) -> tuple[Overhead, ...]:
     traced = traced_runs(samples)
-    found = []
-    for key in dict.fromkeys((item.arm, item.point) for item in samples if item.kind == TRACED):
+    ratios = []
+    for key in dict.fromkeys((sample.arm, sample.point) for sample in samples if sample.kind == TRACED):
         if traced.has(key) and runs.has(key):
             phase = traced.phases([key])[-1]
             logs = [robust_centre(np.log(of.values(key, phase, "real"))) for of in (runs, traced)]
-            made = welch(logs[0], logs[1])
-            ends = [None if end is None else math.exp(end) for end in (made.low, made.high)]
-            found.append(Overhead(*key, Interval(math.exp(made.estimate), ends[0], ends[1], made.n)))
-    return tuple(found)
+            difference = welch(logs[0], logs[1])
+            ends = [None if end is None else math.exp(end) for end in (difference.low, difference.high)]
+            ratios.append(Overhead(*key, Interval(math.exp(difference.estimate), ends[0], ends[1], difference.n)))
+    return tuple(ratios)
 
 
 @dataclass(frozen=True)
@@ -174,9 +170,9 @@ def _phase(traced: Runs, runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: st
     groups = list(dict.fromkeys((CALL, name[1], "") for name in names if name[0] in (CALL, FAULT)))
     columns = {name: {key: _column(tables[key].costs, name, traced, key) for key in keys} for name in names}
     for group in groups:
-        mine = [name for name in names if name[1] == group[1] and name[0] in (CALL, FAULT)]
-        columns[group] = {key: np.sum([columns[name][key] for name in mine], axis=0) for key in keys}
-    made = {name: _differences(traced, pairs, values, phase) for name, values in columns.items()}
+        members = [name for name in names if name[1] == group[1] and name[0] in (CALL, FAULT)]
+        columns[group] = {key: np.sum([columns[name][key] for name in members], axis=0) for key in keys}
+    differences = {name: _differences(traced, pairs, values, phase) for name, values in columns.items()}
     holding = _differences(traced, pairs, {key: tables[key].held for key in keys}, phase)
     computing = _differences(traced, pairs, {key: tables[key].cpu for key in keys}, phase)
     measured = {name: _measured(runs, pairs, phase, name) for name in ("real", *_CPU, *_USER, *_SYS)}
@@ -185,18 +181,19 @@ def _phase(traced: Runs, runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: st
             continue
         real, cpu, user, sys = (_first(measured, of, pair) for of in (("real",), _CPU, _USER, _SYS))
         whole = plus(cpu, _interval(holding[pair]))
-        rest = plus(sys, _interval(computing[pair]), -1.0)
+        remainder = plus(sys, _interval(computing[pair]), -1.0)
         share = None if whole.leaves_out(0.0) is False else whole.estimate
         arm, base = (tables[key] for key in pair)
         parts = {
             name: _part(name, arm, base, _mean(columns[name][pair[0]]), _mean(columns[name][pair[1]]),
-                        _interval(found[pair]), share)
-            for name, found in made.items() if pair in found
+                        _interval(by_pair[pair]), share)
+            for name, by_pair in differences.items() if pair in by_pair
         }  # fmt: skip
         yield CallCosts(
             pair[0][0], pair[1][0], pair[0][1], phase, holding[pair].n, whole, real,
             _sorted(parts, groups), _sorted(parts, [name for name in names if name[0] in (CALL, FAULT)]),
-            _sorted(parts, [name for name in names if name[0] == FUSE]), user, rest, (arm.lost, base.lost), arm.copied,
+            _sorted(parts, [name for name in names if name[0] == FUSE]), user, remainder, (arm.lost, base.lost),
+            arm.copied,
             _sorted(parts, [name for name in names if name[0] == FUNCTION]),
         )  # fmt: skip
 
@@ -205,12 +202,12 @@ def _sorted(
     parts: Mapping[tuple[str, str, str], CallPart], names: Sequence[tuple[str, str, str]]
 ) -> tuple[CallPart, ...]:
     """Return the parts, the largest difference first."""
-    found = [parts[name] for name in names if name in parts]
-    return tuple(sorted(found, key=lambda item: -abs(item.difference.estimate)))
+    present = [parts[name] for name in names if name in parts]
+    return tuple(sorted(present, key=lambda part: -abs(part.difference.estimate)))
 
 
 def _part(
-    name: tuple[str, str, str], arm: _Table, base: _Table, cost: float, base_cost: float, found: Interval,
+    name: tuple[str, str, str], arm: _Table, base: _Table, cost: float, base_cost: float, difference: Interval,
     whole: float | None,
 ) -> CallPart:  # fmt: skip
     _, group, call = name
@@ -218,9 +215,9 @@ def _part(
         sum(_mean(values) for key, values in table.counts.items() if key == name or (not call and key[:2] == name[:2]))
         for table in (arm, base)
     ]
-    share = found.estimate / whole if whole else None
+    share = difference.estimate / whole if whole else None
     errors = [tuple(sorted(table.errors.get(name, {}).items())) for table in (arm, base)]
-    return CallPart(group, call, counts[0], counts[1], cost, base_cost, found, share, errors[0], errors[1])
+    return CallPart(group, call, counts[0], counts[1], cost, base_cost, difference, share, errors[0], errors[1])
 
 
 def _table(traced: Runs, key: Key, phase: str) -> _Table:
@@ -260,7 +257,7 @@ def _copied(calls: Sequence[Call], runs: int) -> CopyUps:
 
 
 def _calls(sample: Sample, phase: str) -> list[Call]:
-    return [call for item in sample.phases if phase in (item.name, TOTAL) for call in item.calls]
+    return [call for part in sample.phases if phase in (part.name, TOTAL) for call in part.calls]
 
 
 def _column(costs: Mapping[tuple[str, str, str], Floats], name: tuple[str, str, str], traced: Runs, key: Key) -> Floats:
@@ -271,22 +268,23 @@ def _differences(
     traced: Runs, pairs: Sequence[tuple[Key, Key]], values: Mapping[Key, Floats], phase: str
 ) -> dict[tuple[Key, Key], Comparison]:
     """Return the differences, paired within rounds; arms share the estimate of noise."""
-    found = {}
+    paired = {}
     for arm, base in pairs:
         ours, theirs = traced.common([arm, base])
         if ours.size:
-            found[arm, base] = Paired(arm, base, "cost", values[arm][ours], values[base][theirs], None, None)
-    made = compare_paired(list(found.values()), phase, len(found))
-    return dict(zip(found, made, strict=True))
+            paired[arm, base] = Paired(arm, base, "cost", values[arm][ours], values[base][theirs], None, None)
+    comparisons = compare_paired(list(paired.values()), phase, len(paired))
+    return dict(zip(paired, comparisons, strict=True))
 
 
 def _measured(runs: Runs, pairs: Sequence[tuple[Key, Key]], phase: str, metric: str) -> dict[tuple[Key, Key], Interval]:
     listed = [(arm[0], base[0]) for arm, base in pairs]
-    made = compare(runs, listed, (metric,))
-    mine = (item for item in made if (item.phase, item.metric) == (phase, metric))  # a workload reports others
-    found = {(item.arm, item.baseline, item.point): item for item in mine}
-    keyed = {pair: found.get((pair[0][0], pair[1][0], pair[0][1])) for pair in pairs}
-    return {pair: _interval(item) for pair, item in keyed.items() if item}
+    comparisons = compare(runs, listed, (metric,))
+    # A workload may report figures of its own besides this metric.
+    matching = (comparison for comparison in comparisons if (comparison.phase, comparison.metric) == (phase, metric))
+    by_pair = {(comparison.arm, comparison.baseline, comparison.point): comparison for comparison in matching}
+    keyed = {pair: by_pair.get((pair[0][0], pair[1][0], pair[0][1])) for pair in pairs}
+    return {pair: _interval(comparison) for pair, comparison in keyed.items() if comparison}
 
 
 def _first(
@@ -296,18 +294,18 @@ def _first(
     return next(measured[name][pair] for name in names if pair in measured[name])
 
 
-def _interval(item: Comparison) -> Interval:
-    return Interval(item.difference, item.difference_low, item.difference_high, item.n)
+def _interval(comparison: Comparison) -> Interval:
+    return Interval(comparison.difference, comparison.difference_low, comparison.difference_high, comparison.n)
 
 
-def plus(one: Interval, other: Interval, sign: float = 1.0) -> Interval:
+def plus(first: Interval, second: Interval, sign: float = 1.0) -> Interval:
     """Return the sum or difference of two independent estimates. Its interval follows from the method of variance
     estimates recovery (Zou and Donner 2008), here of symmetrical intervals."""
-    estimate = one.estimate + sign * other.estimate
-    if one.high is None or other.high is None:
-        return Interval(estimate, None, None, min(one.n, other.n))
-    half = math.hypot(one.high - one.estimate, other.high - other.estimate)
-    return Interval(estimate, estimate - half, estimate + half, min(one.n, other.n))
+    estimate = first.estimate + sign * second.estimate
+    if first.high is None or second.high is None:
+        return Interval(estimate, None, None, min(first.n, second.n))
+    half = math.hypot(first.high - first.estimate, second.high - second.estimate)
+    return Interval(estimate, estimate - half, estimate + half, min(first.n, second.n))
 
 
 def _mean(values: Floats) -> float:

@@ -21,13 +21,13 @@ COLOURED = 0.005
 
 @dataclass(frozen=True)
 class Frame:
-    """``seconds``: mean CPU per run in it and all that it calls. ``cost``: against the baseline, None where the arm has
-    none, or where the frame is too small for a comparison. ``below``: what it calls, by name."""
+    """One frame of a flame graph."""
 
     path: Stack
-    seconds: float
+    seconds: float  # mean CPU per run in it and all that it calls
+    #: Against the baseline; None where the arm has none, or where the frame is too small for a comparison.
     cost: StackCost | None
-    below: tuple[Frame, ...]
+    below: tuple[Frame, ...]  # what it calls, by name
 
     @property
     def name(self) -> str:
@@ -50,8 +50,8 @@ def grow_flame(runs: Sequence[ProfiledRun], costs: Sequence[StackCost] = ()) -> 
     for path, spent in seconds.items():
         if spent >= NARROW * whole:
             below[path[:-1]].append(path)
-    found = {item.name: item for item in costs}
-    return Frame((), whole, None, _frames((), below, seconds, found))
+    cost_of = {cost.name: cost for cost in costs}
+    return Frame((), whole, None, _frames((), below, seconds, cost_of))
 
 
 def _frames(
@@ -61,8 +61,8 @@ def _frames(
     costs: Mapping[Stack, StackCost],
 ) -> tuple[Frame, ...]:
     return tuple(
-        Frame(item, seconds[item], costs.get(item), _frames(item, below, seconds, costs))
-        for item in sorted(below.get(path, ()), key=_order)
+        Frame(child, seconds[child], costs.get(child), _frames(child, below, seconds, costs))
+        for child in sorted(below.get(path, ()), key=_order)
     )
 
 

@@ -32,37 +32,37 @@ class FunctionCost:
 
 @dataclass(frozen=True)
 class ArmProfile:
-    """CPU of an arm against its baseline. ``functions``: those that differ most, alone and with callees; ``flame``:
-    with each frame against the baseline."""
+    """CPU of an arm against its baseline."""
 
     arm: str
     baseline: str
     whole: StackCost
     parts: Sequence[StackCost]
-    functions: Sequence[FunctionCost]
-    flame: Frame
+    functions: Sequence[FunctionCost]  # those that differ most, alone and with callees
+    flame: Frame  # each frame with its difference from the baseline
 
 
 @dataclass(frozen=True)
 class ProfileAnalysis:
-    """At one point of a sweep. ``event``: what was sampled; ``samples`` and ``lost`` of all runs; ``rounds``: how many
-    rounds. ``flames``: of arms without a baseline."""
+    """The profiles of one point of a sweep."""
 
     point: str
-    event: str
-    samples: int
-    lost: int
-    rounds: int
+    event: str  # what was sampled
+    samples: int  # stacks of all runs
+    lost: int  # stacks that the kernel could not hand over, of all runs
+    rounds: int  # number of traced rounds
     arms: Sequence[ArmProfile]
-    flames: Mapping[str, Frame]
+    flames: Mapping[str, Frame]  # of arms without a baseline
 
 
 def analyse_profiles(session: Session) -> tuple[ProfileAnalysis, ...]:
     """Return one analysis for each point with stacks. Raises UnreadableError if a profile is not the kit's."""
-    traced = [item for item in session.samples if item.status == "ok" and any(part.profiles for part in item.phases)]
+    traced = [
+        sample for sample in session.samples if sample.status == "ok" and any(part.profiles for part in sample.phases)
+    ]
     return tuple(
-        _at(session, point, [item for item in traced if item.point == point])
-        for point in dict.fromkeys(item.point for item in traced)
+        _at(session, point, [sample for sample in traced if sample.point == point])
+        for point in dict.fromkeys(sample.point for sample in traced)
     )
 
 
@@ -76,17 +76,19 @@ def _at(session: Session, point: str, samples: Sequence[Sample]) -> ProfileAnaly
     costs[PATH] = compare_stacks(runs, pairs, PATH, COLOURED)
     arms = []
     for pair in pairs:
-        mine = {by: [item for item in found if (item.arm, item.baseline) == pair] for by, found in costs.items()}
-        if mine[PART]:
-            arms.append(_arm(runs, pair, mine))
-    compared = {item.arm for item in arms}
+        of_pair = {
+            by: [cost for cost in stack_costs if (cost.arm, cost.baseline) == pair] for by, stack_costs in costs.items()
+        }
+        if of_pair[PART]:
+            arms.append(_arm(runs, pair, of_pair))
+    compared = {profile.arm for profile in arms}
     flames = {arm: grow_flame(runs[arm]) for arm in session.arms if arm in runs and arm not in compared}
     return ProfileAnalysis(
         point,
         every[0].event,
-        sum(item.samples for item in every),
-        sum(item.lost for item in every),
-        len({item.round for item in samples}),
+        sum(profile.samples for profile in every),
+        sum(profile.lost for profile in every),
+        len({sample.round for sample in samples}),
         arms,
         flames,
     )
@@ -95,16 +97,16 @@ def _at(session: Session, point: str, samples: Sequence[Sample]) -> ProfileAnaly
 def mean_stacks(session: Session) -> dict[tuple[str, str], dict[Stack, float]]:
     """Return the seconds per traced run of each stack that the arm may cause, by arm and point."""
     runs: dict[tuple[str, str], list[ProfiledRun]] = defaultdict(list)
-    for item in session.samples:
-        if item.status == "ok" and any(part.profiles for part in item.phases):
-            runs[item.arm, item.point].append(_run(item))
-    found: dict[tuple[str, str], dict[Stack, float]] = {}
+    for sample in session.samples:
+        if sample.status == "ok" and any(part.profiles for part in sample.phases):
+            runs[sample.arm, sample.point].append(_run(sample))
+    stacks: dict[tuple[str, str], dict[Stack, float]] = {}
     for key, listed in runs.items():
-        found[key] = defaultdict(float)
+        stacks[key] = defaultdict(float)
         for run in listed:
             for stack, seconds in run.inside.items():
-                found[key][stack] += seconds / len(listed)
-    return found
+                stacks[key][stack] += seconds / len(listed)
+    return stacks
 
 
 def _run(sample: Sample) -> ProfiledRun:
@@ -114,60 +116,60 @@ def _run(sample: Sample) -> ProfiledRun:
     for profile in profiles:
         for stack, seconds in profile.stacks().items():
             stacks[stack] += seconds
-    taken = sum(profile.samples for profile in profiles)
-    return ProfiledRun(sample.round, stacks, sum(stacks.values()) / taken if taken else 0.0)
+    count = sum(profile.samples for profile in profiles)
+    return ProfiledRun(sample.round, stacks, sum(stacks.values()) / count if count else 0.0)
 
 
-def _arm(runs: Runs, pair: tuple[str, str], mine: Mapping[str, Sequence[StackCost]]) -> ArmProfile:
-    whole = next(item for item in compare_stacks(runs, [pair], WHOLE))
+def _arm(runs: Runs, pair: tuple[str, str], costs: Mapping[str, Sequence[StackCost]]) -> ArmProfile:
+    whole = next(cost for cost in compare_stacks(runs, [pair], WHOLE))
     return ArmProfile(
-        *pair, whole, mine[PART], differing(runs, pair, mine[SELF], mine[INCLUSIVE]),
-        grow_flame(runs[pair[0]], mine[PATH]),
+        *pair, whole, costs[PART], differing(runs, pair, costs[SELF], costs[INCLUSIVE]),
+        grow_flame(runs[pair[0]], costs[PATH]),
     )  # fmt: skip
 
 
 def differing(
-    runs: Runs, pair: tuple[str, str], own: Sequence[StackCost], inclusive: Sequence[StackCost]
+    runs: Runs, pair: tuple[str, str], self_costs: Sequence[StackCost], inclusive: Sequence[StackCost]
 ) -> tuple[FunctionCost, ...]:
     """Return the functions that differ significantly or most, alone or with callees. If a function passes its
     difference on to one callee, only the callee is returned."""
     calls = _callees(runs, pair)
-    selves = {item.name[-1]: item for item in own}
-    whole = {item.name[-1]: item for item in inclusive}
-    told = {item.name[-1] for item in inclusive if item.difference.significant}
-    telling = [item for item in inclusive if not _passes_on(item, calls.get(item.name[-1], {}), told)]
-    named = [item.name[-1] for item in sorted(own, key=_rank)[:NAMED] if item.name[-1] in whole]
-    named += [item.name[-1] for item in sorted(telling, key=_rank)[:NAMED]]
-    found = [FunctionCost(name, selves.get(name), whole.get(name)) for name in dict.fromkeys(named)]
-    return tuple(sorted(found, key=lambda item: _size(item.inclusive) if item.inclusive else 0.0))
+    selves = {cost.name[-1]: cost for cost in self_costs}
+    whole = {cost.name[-1]: cost for cost in inclusive}
+    significant = {cost.name[-1] for cost in inclusive if cost.difference.significant}
+    telling = [cost for cost in inclusive if not _passes_on(cost, calls.get(cost.name[-1], {}), significant)]
+    names = [cost.name[-1] for cost in sorted(self_costs, key=_rank)[:NAMED] if cost.name[-1] in whole]
+    names += [cost.name[-1] for cost in sorted(telling, key=_rank)[:NAMED]]
+    functions = [FunctionCost(name, selves.get(name), whole.get(name)) for name in dict.fromkeys(names)]
+    return tuple(sorted(functions, key=lambda function: _size(function.inclusive) if function.inclusive else 0.0))
 
 
-def _size(item: StackCost) -> float:
-    return -abs(item.difference.estimate)
+def _size(cost: StackCost) -> float:
+    return -abs(cost.difference.estimate)
 
 
-def _rank(item: StackCost) -> tuple[bool, float]:
+def _rank(cost: StackCost) -> tuple[bool, float]:
     """Return a sort key with significant functions first: larger differences that may be noise could otherwise fill a
     table."""
-    return not item.difference.significant, _size(item)
+    return not cost.difference.significant, _size(cost)
 
 
-def _passes_on(item: StackCost, callees: Mapping[str, float], told: Collection[str]) -> bool:
+def _passes_on(cost: StackCost, callees: Mapping[str, float], significant: Collection[str]) -> bool:
     """Return whether one callee explains the function's difference. ``callees``: difference in seconds of each direct
-    callee. ``told``: names of significant functions. A significant function does not pass its difference on to one that
-    is not."""
-    sign = 1 if item.difference.estimate > 0 else -1
-    counted = told if item.difference.significant else callees
+    callee. ``significant``: names of these functions. A significant function does not pass its difference on to one
+    that is not."""
+    sign = 1 if cost.difference.estimate > 0 else -1
+    counted = significant if cost.difference.significant else callees
     most = max((sign * seconds for name, seconds in callees.items() if name in counted), default=0.0)
-    return most >= _PASSED_ON * abs(item.difference.estimate)
+    return most >= _PASSED_ON * abs(cost.difference.estimate)
 
 
 def _callees(runs: Runs, pair: tuple[str, str]) -> dict[str, dict[str, float]]:
     """Return seconds per run that each function spends more in each direct callee than on the baseline."""
-    found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    callees: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for arm, sign in zip(pair, (1, -1), strict=True):
         for run in runs[arm]:
             for stack, seconds in run.inside.items():
-                for one, other in set(pairwise(stack[2:])):
-                    found[one][other] += sign * seconds / len(runs[arm])
-    return found
+                for caller, callee in set(pairwise(stack[2:])):
+                    callees[caller][callee] += sign * seconds / len(runs[arm])
+    return callees

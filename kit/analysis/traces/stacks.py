@@ -60,44 +60,41 @@ class ProfiledRun:
 
 @dataclass(frozen=True)
 class StackCost:
-    """Seconds of CPU per run of ``name`` in an arm and in its baseline, over the rounds that contain both. Also their
-    difference, whose simultaneous interval is of all ``family``.
+    """CPU of ``name`` in an arm and in its baseline, over the rounds that contain both."""
 
-    ``by``: SELF or INCLUSIVE with a function's name; PART with a part of the machine; PATH with a stack's beginning;
-    WHOLE without a name."""
-
-    by: str
+    by: str  # SELF, INCLUSIVE, PART, PATH or WHOLE
+    #: A function; a part of the machine (PART), a stack's beginning (PATH), or empty (WHOLE).
     name: Stack
     arm: str
     baseline: str
-    mean: float
-    base_mean: float
-    difference: Estimate
+    mean: float  # seconds per run
+    base_mean: float  # the same of the baseline
+    difference: Estimate  # its simultaneous interval is that of all ``family``
     family: int
 
 
 def by_self(stacks: Mapping[Stack, float]) -> Sums:
     """Return seconds by function, each second counted once. A stack without functions counts for its process."""
-    found: dict[Stack, float] = defaultdict(float)
+    sums: dict[Stack, float] = defaultdict(float)
     for stack, seconds in stacks.items():
-        found[stack[-1:]] += seconds
-    return found
+        sums[stack[-1:]] += seconds
+    return sums
 
 
 def by_function(stacks: Mapping[Stack, float]) -> Sums:
     """Return seconds by function, each second counted for all functions on the stack."""
-    found: dict[Stack, float] = defaultdict(float)
+    sums: dict[Stack, float] = defaultdict(float)
     for stack, seconds in stacks.items():
         for name in set(stack[2:]):
-            found[(name,)] += seconds
-    return found
+            sums[(name,)] += seconds
+    return sums
 
 
 def by_part(stacks: Mapping[Stack, float]) -> Sums:
-    found: dict[Stack, float] = defaultdict(float)
+    sums: dict[Stack, float] = defaultdict(float)
     for stack, seconds in stacks.items():
-        found[stack[:1]] += seconds
-    return found
+        sums[stack[:1]] += seconds
+    return sums
 
 
 def by_path(stacks: Mapping[Stack, float]) -> Sums:
@@ -137,16 +134,19 @@ def compare_stacks(
     pairs = [(arm, base) for arm, base in baselines if runs.get(arm) and runs.get(base)]
     arms = list(dict.fromkeys(name for pair in pairs for name in pair))
     sums = {arm: {run.round: _SUMS[by](run) for run in runs[arm]} for arm in arms}
-    wanted = {arm: max(least * mean_cpu(runs[arm]), FEWEST * max(run.quantum for run in runs[arm])) for arm in arms}
-    names = _large(sums, wanted)
+    least_seconds = {
+        arm: max(least * mean_cpu(runs[arm]), FEWEST * max(run.quantum for run in runs[arm])) for arm in arms
+    }
+    names = _large(sums, least_seconds)
     if by in (SELF, PART):
         sums = {
-            arm: {round_: _folded(found, names) for round_, found in listed.items()} for arm, listed in sums.items()
+            arm: {round_: _folded(run_sums, names) for round_, run_sums in listed.items()}
+            for arm, listed in sums.items()
         }
         names = [*names, (OTHERS,)]
     steady = _steady([run for arm in arms for run in runs[arm]], by)
-    found = [item for pair in pairs for item in _paired(runs, pair, sums, names)]
-    return _compare(found, [steady(item.name) for item in found], by)
+    paired = [name_pair for pair in pairs for name_pair in _paired(runs, pair, sums, names)]
+    return _compare(paired, [steady(name_pair.name) for name_pair in paired], by)
 
 
 def _steady(runs: Sequence[ProfiledRun], by: str) -> Callable[[Stack], bool]:
@@ -169,19 +169,19 @@ def mean_cpu(runs: Sequence[ProfiledRun]) -> float:
 
 def _large(sums: Mapping[str, Mapping[int, Sums]], least: Mapping[str, float]) -> list[Stack]:
     """Return the names with at least this number of seconds per run in one arm."""
-    kept: dict[Stack, None] = {}
+    large: dict[Stack, None] = {}
     for arm, listed in sums.items():
         added: dict[Stack, float] = defaultdict(float)
-        for found in listed.values():
-            for name, seconds in found.items():
+        for run_sums in listed.values():
+            for name, seconds in run_sums.items():
                 added[name] += seconds
-        kept |= dict.fromkeys(name for name, seconds in added.items() if seconds >= least[arm] * len(listed))
-    return list(kept)
+        large |= dict.fromkeys(name for name, seconds in added.items() if seconds >= least[arm] * len(listed))
+    return list(large)
 
 
-def _folded(found: Sums, names: Sequence[Stack]) -> Sums:
-    large = {name: found.get(name, 0.0) for name in names}
-    return {**large, (OTHERS,): sum(found.values()) - sum(large.values())}
+def _folded(sums: Sums, names: Sequence[Stack]) -> Sums:
+    large = {name: sums.get(name, 0.0) for name in names}
+    return {**large, (OTHERS,): sum(sums.values()) - sum(large.values())}
 
 
 @dataclass(frozen=True)
@@ -191,25 +191,28 @@ class _Pair:
     arm: str
     baseline: str
     name: Stack
-    one: Floats
-    other: Floats
+    arm_seconds: Floats
+    base_seconds: Floats
     scale: float  # about the standard deviation of a difference
 
 
 def _compare(paired: Sequence[_Pair], steady: Sequence[bool], by: str) -> tuple[StackCost, ...]:
     contrasts = [
         variance_pooling.Contrast(
-            ((item.arm, item.name), (item.baseline, item.name)),
-            estimators.mean_centre((item.one - item.other) / item.scale),
-            alike or item.one.size <= _FEW,
+            ((name_pair.arm, name_pair.name), (name_pair.baseline, name_pair.name)),
+            estimators.mean_centre((name_pair.arm_seconds - name_pair.base_seconds) / name_pair.scale),
+            alike or name_pair.arm_seconds.size <= _FEW,
             scale=(1.0, 1.0) if alike else (_NOISIER, _NOISIER),
         )
-        for item, alike in zip(paired, steady, strict=True)
+        for name_pair, alike in zip(paired, steady, strict=True)
     ]
     shared = variance_pooling.share(contrasts, len(contrasts))
-    made = [_cost(item, centre, by, len(paired)) for item, centre in zip(paired, shared, strict=True)]
-    order = {pair: number for number, pair in enumerate(dict.fromkeys((item.arm, item.baseline) for item in paired))}
-    return tuple(sorted(made, key=lambda item: (order[item.arm, item.baseline], -abs(item.difference.estimate))))
+    costs = [_cost(name_pair, centre, by, len(paired)) for name_pair, centre in zip(paired, shared, strict=True)]
+    order = {
+        pair: number
+        for number, pair in enumerate(dict.fromkeys((name_pair.arm, name_pair.baseline) for name_pair in paired))
+    }
+    return tuple(sorted(costs, key=lambda cost: (order[cost.arm, cost.baseline], -abs(cost.difference.estimate))))
 
 
 def _paired(
@@ -225,25 +228,27 @@ def _paired(
     spread = _spread(runs, pair)
     quantum = max((run.quantum for arm in pair for run in runs[arm]), default=0.0)
     for name in names:
-        one, other = (np.array([found[round_].get(name, 0.0) for round_ in rounds]) for found in (ours, theirs))
-        mean = float(one.sum() + other.sum()) / len(rounds)
+        arm_seconds, base_seconds = (
+            np.array([by_round[round_].get(name, 0.0) for round_ in rounds]) for by_round in (ours, theirs)
+        )
+        mean = float(arm_seconds.sum() + base_seconds.sum()) / len(rounds)
         # The variance is at least one sample's: an unseen function could still appear in the next run.
         scale = math.sqrt(quantum * max(mean, quantum) + (spread * mean / 2) ** 2)
-        yield _Pair(*pair, name, one, other, scale or 1.0)
+        yield _Pair(*pair, name, arm_seconds, base_seconds, scale or 1.0)
 
 
 def _spread(runs: Mapping[str, Sequence[ProfiledRun]], pair: tuple[str, str]) -> float:
     """Return the standard deviation of the log ratio between a workload's CPU and its baseline's; 0 if unknown."""
     wholes = [{run.round: sum(run.steady.values()) for run in runs[arm]} for arm in pair]
     logs = [
-        math.log(one / wholes[1][round_])
-        for round_, one in wholes[0].items()
-        if one > 0 and wholes[1].get(round_, 0.0) > 0
+        math.log(seconds / wholes[1][round_])
+        for round_, seconds in wholes[0].items()
+        if seconds > 0 and wholes[1].get(round_, 0.0) > 0
     ]
     return float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
 
 
-def _cost(item: _Pair, centre: variance_pooling.PooledEstimate, by: str, family: int) -> StackCost:
-    mean, base = float(item.one.mean()), float(item.other.mean())
-    difference = replace(centre.estimated().map(lambda end: end * item.scale), estimate=mean - base)
-    return StackCost(by, item.name, item.arm, item.baseline, mean, base, difference, family)
+def _cost(name_pair: _Pair, centre: variance_pooling.PooledEstimate, by: str, family: int) -> StackCost:
+    mean, base = float(name_pair.arm_seconds.mean()), float(name_pair.base_seconds.mean())
+    difference = replace(centre.estimated().map(lambda end: end * name_pair.scale), estimate=mean - base)
+    return StackCost(by, name_pair.name, name_pair.arm, name_pair.baseline, mean, base, difference, family)

@@ -31,8 +31,10 @@ class BuildkitEngine(BuildingEngine[Buildkitd]):
         """Raises MachineError. Debian has no package of BuildKit."""
         missing = next((tool for tool in self.tools[:2] if not which(tool)), "")
         if missing:
-            known = f"build:buildkit@{versions('buildkit')[-1]}/{arm.driver}"
-            raise MachineError(f"{missing} is not installed", f"use {known}, built from source, or +buildkit of Docker")
+            replacement = f"build:buildkit@{versions('buildkit')[-1]}/{arm.driver}"
+            raise MachineError(
+                f"{missing} is not installed", f"use {replacement}, built from source, or +buildkit of Docker"
+            )
         super().require_tools(arm)
 
     def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> Buildkitd:

@@ -26,7 +26,7 @@ class Buildkitd:
         self.store = OciStore(home.data / "images")
         self._address = f"unix://{home.directory / 's'}"
         self._supervisor = Supervisor(home, driver)
-        self._kept: Sequence[str] = ()
+        self._preserved: Sequence[str] = ()
 
     def start(self) -> None:
         """Start the daemon and wait until it serves. Raises RunError with the log's message; stop it then too."""
@@ -79,10 +79,10 @@ class Buildkitd:
         """Have ``forget`` keep the images and the build cache that are there now."""
         self.store.keep()
         words = [*self.client_words(), "du", "--format={{json .}}"]
-        self._kept = [item["id"] for item in json.loads(run(words)) or ()]
+        self._preserved = [record["id"] for record in json.loads(run(words)) or ()]
 
     def forget(self, images: Sequence[str]) -> None:
         """Remove the images and the build cache of a run, of whatever name."""
-        others = ",".join(f"id!={name}" for name in self._kept)
+        others = ",".join(f"id!={name}" for name in self._preserved)
         run([*self.client_words(), "prune", "--all", *([f"--filter={others}"] if others else [])])
         self.store.clear()

@@ -35,8 +35,8 @@ def docker_client(buildkit: bool, env: Mapping[str, str]) -> str:
 
 
 def _has_buildkit(client: str, env: Mapping[str, str]) -> bool:
-    said = re.search(r"\b(\d+)\.\d+", run([client, "--version"]))
-    if said and int(said[1]) < _SPLIT:
+    version = re.search(r"\b(\d+)\.\d+", run([client, "--version"]))
+    if version and int(version[1]) < _SPLIT:
         return True
     try:
         return bool(run([client, "buildx", "version"], env=env))

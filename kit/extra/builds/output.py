@@ -44,7 +44,7 @@ class BuildOutput:
         self.answer: bytes | None = None
         self._printed = printed
         self._inside = False
-        self._held = b""  # a newline of the command's is held back: the last one is the timer's
+        self._pending = b""  # a newline of the command's is held back: the last one is the timer's
         self._target = os.dup(output.fileno())
         self._source, self.pipe = os.pipe2(os.O_CLOEXEC)
         self._thread = Thread(target=self._read, name="build output", daemon=True)
@@ -70,29 +70,29 @@ class BuildOutput:
         self._target = -1
 
     def _read(self) -> None:
-        rest = b""
+        partial = b""
         try:
             while chunk := os.read(self._source, _CHUNK):
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, partial = (partial + chunk).split(b"\n")
                 for line in lines:
                     self._take(line)
-            if rest:
-                self._take(rest)
+            if partial:
+                self._take(partial)
         finally:
             os.close(self._source)
 
     def _take(self, line: bytes) -> None:
-        said = self._printed(line)
-        if said is not None and said.startswith(_BEGAN):
+        payload = self._printed(line)
+        if payload is not None and payload.startswith(_BEGAN):
             self._inside = True
-            self._note(said)
-        elif said is not None and said.startswith(_ENDED):
-            self._inside, self._held = False, b""
-            when, _, self.answer = said.removeprefix(_ENDED).partition(b" ")
+            self._note(payload)
+        elif payload is not None and payload.startswith(_ENDED):
+            self._inside, self._pending = False, b""
+            when, _, self.answer = payload.removeprefix(_ENDED).partition(b" ")
             self._note(_ENDED + when)
-        elif self._inside and said is not None:
-            self._write(self._held + said)
-            self._held = b"\n"
+        elif self._inside and payload is not None:
+            self._write(self._pending + payload)
+            self._pending = b"\n"
         elif self._inside and line and not line.startswith(b"#"):
             self._write(line)  # the rest of a line: BuildKit's own lines begin with a number
         else:

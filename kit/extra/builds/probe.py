@@ -154,7 +154,7 @@ class BuildProbe(Probe):
                 deadline=deadline,
             )  # fmt: skip
             output.seek(0)
-            said = output.read().decode(errors="replace").strip().splitlines()
+            lines = output.read().decode(errors="replace").strip().splitlines()
         if not timing.ok:
-            last = f": {said[-1]}" if said else ""
+            last = f": {lines[-1]}" if lines else ""
             raise RunError(f"the build that fills the cache failed at {step.argv[0]}{last}", "use an empty cache")

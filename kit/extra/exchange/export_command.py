@@ -26,7 +26,7 @@ Examples:
   kit export last --format pytest-benchmark -o 0001_kit.json
   pytest-benchmark compare 0001_kit.json 0002_kit.json"""
 
-_OTHERS = [f"{item.name}: {item.what}" for item in renderers(SESSIONS)]
+_OTHERS = [f"{renderer.name}: {renderer.what}" for renderer in renderers(SESSIONS)]
 
 
 @click.command(epilog=_EPILOG)
@@ -64,8 +64,8 @@ def _chosen(names: tuple[str, ...], everything: bool, store_url: str) -> Iterato
     if everything == bool(names):
         raise UsageError("no session given", "name a session, for example last, or use --all; kit sessions lists them")
     store = the_store(store_url)
-    wanted = [item.id for item in reversed(store.list())] if everything else names
-    if not wanted:
+    requested = [head.id for head in reversed(store.list())] if everything else names
+    if not requested:
         raise UsageError(f"the store {store.name} holds no session", "run kit compare smoke")
-    found = [store.get(name).id for name in names] or wanted  # all of them are known before one is written
-    return (shown(store.get(name)) for name in found)
+    session_ids = [store.get(name).id for name in names] or requested  # all of them are known before one is written
+    return (shown(store.get(name)) for name in session_ids)

@@ -66,7 +66,7 @@ def import_(
     dry_run: bool,
     limit: str,
     store_url: str,
-    **given: str | None,
+    **values: str | None,
 ) -> None:
     """Import exported sessions or timed runs.
 
@@ -93,7 +93,7 @@ def import_(
     paired = paired or all(labelled.run.paired for labelled in runs)
     session = _session(samples_of(runs), baseline, title, paired)
     the_store(store_url).add(session)
-    report(session, wanted_files(given))
+    report(session, wanted_files(values))
 
 
 def _session(samples: tuple[Sample, ...], baseline: str | None, title: str, paired: bool) -> Session:
@@ -138,14 +138,14 @@ def _import_sessions(names: tuple[str, ...], limit: int, store: Store) -> None:
     """Import all sessions, or none if one can't be read."""
     from kit.store.exchange import load_lines
 
-    found: list[tuple[str, str]] = []
+    summaries: list[tuple[str, str]] = []
 
     def sessions() -> Iterator[Session]:
         for name in names:
             for session in load_lines(read_lines(name, limit, "--limit"), name):
-                found.append((session.id, f"{session.title}, {len(session.samples)} samples"))
+                summaries.append((session.id, f"{session.title}, {len(session.samples)} samples"))
                 yield session
 
     there = store.add_new(sessions())
-    for session_id, what in found:
+    for session_id, what in summaries:
         click.echo(f"{session_id}: {'already stored, unchanged' if session_id in there else what}")

@@ -104,18 +104,19 @@ def _seconds(run: TimedRun, key: str) -> str:
     return f"{run.figures[key]:.10g}" if key in run.figures else ""
 
 
-def _labels(names: Sequence[str], given: str, path: Path, pattern: re.Pattern[str] | None) -> list[str]:
-    """Return a label for each run of a file; '' for those that the pattern leaves out. ``given``: the user's label of
-    the file, or ''."""
-    found = [_label(name, pattern) for name in names]
-    several = len(set(found) - {""})
-    if given and several > 1:
+def _labels(names: Sequence[str], file_label: str, path: Path, pattern: re.Pattern[str] | None) -> list[str]:
+    """Return a label for each run of a file; '' for those that the pattern leaves out. ``file_label``: the user's label
+    of the file, or ''."""
+    labels = [_label(name, pattern) for name in names]
+    several = len(set(labels) - {""})
+    if file_label and several > 1:
         raise UsageError(
-            f"{path}: it has {several} names for the label {given!r}", "give the file without a label, or --arm-pattern"
+            f"{path}: it has {several} names for the label {file_label!r}",
+            "give the file without a label, or --arm-pattern",
         )
-    if given or (several < 2 and not pattern):
-        return [spelled(given or path.stem) if label or not pattern else "" for label in found]
-    return found if pattern else [label or spelled(path.stem) for label in found]
+    if file_label or (several < 2 and not pattern):
+        return [spelled(file_label or path.stem) if label or not pattern else "" for label in labels]
+    return labels if pattern else [label or spelled(path.stem) for label in labels]
 
 
 def _label(name: str, pattern: re.Pattern[str] | None) -> str:

@@ -21,8 +21,8 @@ from kit.model.default import OFF
 from kit.model.fact import KERNEL, RUN_ORDER, RUN_ORDER_WHY
 from kit.model.sample import SEQUENTIAL
 from kit.model.session import Session
-from kit.session.execute.executor import execute
 from kit.session.execute.session_loop import held_machine
+from kit.session.launch import measure
 from kit.session.plan.planning import profiles
 from kit.session.prepared import Prepared, SessionContext
 from kit.session.setup.resumable import check_kernel
@@ -52,7 +52,7 @@ def _session(channel: Channel) -> Session:
     context = SessionContext(prepared, host, paths, channel)
     with held_machine(session.id, paths, False, channel) as lease:
         session = as_kernel_can(session, Cgroup.named(lease.setting.cgroup), host.kernel)
-        return execute(session, context, lease, job.materials)
+        return measure(session, context, lease, job.materials)
 
 
 def as_kernel_can(session: Session, group: Cgroup, kernel: str) -> Session:

@@ -28,17 +28,17 @@ class _Kept:
 def circumstances(device: Path, *digests: str) -> str:
     """Return the circumstances of the answer: the host's boot, the device's state, and the test's inputs. A device has
     another change time after chmod, and is a new one after its modules were reloaded. Raises OSError."""
-    found = device.stat()
-    return " ".join([_BOOT.read_text().strip(), f"{found.st_dev}:{found.st_ino}:{found.st_ctime_ns}", *digests])
+    info = device.stat()
+    return " ".join([_BOOT.read_text().strip(), f"{info.st_dev}:{info.st_ino}:{info.st_ctime_ns}", *digests])
 
 
-def answer(kept: Path, where: str, attempt: Callable[[], Trial]) -> Trial:
+def answer(record_file: Path, where: str, attempt: Callable[[], Trial]) -> Trial:
     """Return the cached answer for these circumstances, else a new one. A quick failure is not cached: its fix may
     leave no trace, for example the end of another hypervisor that used the CPU's extensions."""
-    known = read_record(_Kept, kept)
-    if known and known.where == where:
-        return known.answer
-    found = attempt()
-    if not found.reason or found.dear:
-        write_record(kept, _Kept(where, found))
-    return found
+    cached = read_record(_Kept, record_file)
+    if cached and cached.where == where:
+        return cached.answer
+    trial = attempt()
+    if not trial.reason or trial.dear:
+        write_record(record_file, _Kept(where, trial))
+    return trial

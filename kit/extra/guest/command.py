@@ -63,13 +63,13 @@ def build(name: str, machine: str, source: str, force: bool, wait: bool) -> None
     began = time.time()
     try:
         with held_machine("kernel-build", paths, wait, observer), interruptible():
-            made = build_kernel(name, machine, source, paths.cache, observer.tell, force)
+            built = build_kernel(name, machine, source, paths.cache, observer.tell, force)
     finally:
         observer.close()
-    since = f"cached since {moment(made.created)} UTC; --force rebuilds it"
-    how = f"built in {shown_duration(made.seconds)}" if made.created >= began else since
-    click.echo(f"{made.release} for {made.machine}, {made.size / 2**20:.0f} MiB, {how}")
-    click.echo(f"kit compare … --guest {made.machine} takes it for arms on {name}; or --kernel {made.path}")
+    since = f"cached since {moment(built.created)} UTC; --force rebuilds it"
+    how = f"built in {shown_duration(built.seconds)}" if built.created >= began else since
+    click.echo(f"{built.release} for {built.machine}, {built.size / 2**20:.0f} MiB, {how}")
+    click.echo(f"kit compare … --guest {built.machine} takes it for arms on {name}; or --kernel {built.path}")
 
 
 @kernel.command("list", epilog="\b\nExamples:\n  kit kernel list\n  kit kernel list --json")
@@ -84,17 +84,17 @@ def list_(json_file: str) -> None:
     from kit.model.drivers import in_guest_kernel
     from kit.report.format.units import moment
 
-    found = KernelCache(find_paths().cache).list()
+    kernels = KernelCache(find_paths().cache).list()
     if json_file:
-        write_json(json_file, {"schema": 1, "kernels": [asdict(item) for item in found]})
+        write_json(json_file, {"schema": 1, "kernels": [asdict(kernel) for kernel in kernels]})
     if json_file == "-":
         return
     rows = [
-        [item.recipe, item.machine, ", ".join(in_guest_kernel(item.recipe)), item.release,
-         f"{item.size / 2**20:.0f} MiB", moment(item.created)]
-        for item in found
+        [kernel.recipe, kernel.machine, ", ".join(in_guest_kernel(kernel.recipe)), kernel.release,
+         f"{kernel.size / 2**20:.0f} MiB", moment(kernel.created)]
+        for kernel in kernels
     ]  # fmt: skip
-    built = {(item.recipe, item.machine) for item in found}
+    built = {(kernel.recipe, kernel.machine) for kernel in kernels}
     for name in kernel_recipes():
         for machine, about in read_kernel_recipe(name).machines.items():
             if (name, machine) not in built:

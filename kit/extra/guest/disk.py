@@ -22,9 +22,9 @@ def cached_disk(
     target = directory / f"{name}-{key}.img"
     if not target.exists():
         tell(f"making the guest's disk of {name} (once)")
-        with scratch(directory) as made:
-            new = made / "disk.img"
-            make_disk(fill(made), new, f"kit-{name}", spare)
+        with scratch(directory) as workspace:
+            new = workspace / "disk.img"
+            make_disk(fill(workspace), new, f"kit-{name}", spare)
             publish(new, target)
     os.utime(target)
     for old in sorted(directory.glob(f"{name}-*.img"), key=lambda path: -path.stat().st_mtime)[_KEPT:]:
@@ -41,9 +41,9 @@ def make_disk(content: Path, target: Path, label: str, spare: int) -> None:
     size = length * 11 // 10 + files * (4096 + 1024) + spare
     with target.open("wb") as file:
         file.truncate(size + (64 << 20))
-    made = "nodiscard,lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0"  # holes need no zeros written
+    creation_options = "nodiscard,lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0"  # holes need no zeros written
     # In blocks of 1 KiB, mke2fs's choice for small disks, descriptors of groups lie where an Acorn disk says how it is
     # parted, under a checksum of one byte (block/partitions/acorn.c). A guest once found the label on a partition that
     # was none, on such a disk; that this was why is not proved.
-    words = ["-q", "-F", "-t", "ext4", "-b", "4096", "-L", label, "-E", made]
+    words = ["-q", "-F", "-t", "ext4", "-b", "4096", "-L", label, "-E", creation_options]
     run(["mke2fs", *words, "-d", content, target], what=f"making the guest's disk {label}")

@@ -86,26 +86,26 @@ def job_text(job: GuestJob, cache: Path) -> str:
 def _cache_disk(job: GuestJob, context: SessionContext, lease: MachineLease, tools: Tools) -> Path:
     """Copy the part of the host's cache that this session needs, under the same names."""
     cache = lease.paths.cache
-    materials, wanted = job.materials, {lease.setting.probe}
+    materials, paths = job.materials, {lease.setting.probe}
     images = [materials.image, materials.load.image if materials.load else None]
-    wanted |= {image.rootfs.parent for image in images if image}
+    paths |= {image.rootfs.parent for image in images if image}
     for folders in (materials.folders, materials.load.folders if materials.load else {}):
-        wanted |= {prepared.path for items in folders.values() for prepared in items}
+        paths |= {prepared.path for inputs in folders.values() for prepared in inputs}
     for name in engines_of(context.prepared.plan.arms):
         engine, _, version = name.partition("@")
         if version in versions(engine):
             root = image_root(root_name(engine, version), cache, tools.tell)
             image = tools.image(root_name(engine, version))
-            wanted |= {image.rootfs.parent, *([root.path] if root.path else [])}
+            paths |= {image.rootfs.parent, *([root.path] if root.path else [])}
 
     def fill(scratch: Path) -> Path:
-        for path in sorted(wanted):
+        for path in sorted(paths):
             copy = scratch / "cache" / path.relative_to(cache)
             copy.parent.mkdir(parents=True, exist_ok=True)
             _stand_in(path, copy)
         return scratch / "cache"
 
-    key = hashlib.sha256("\n".join(sorted(map(str, wanted))).encode() + _digest(materials)).hexdigest()[:16]
+    key = hashlib.sha256("\n".join(sorted(map(str, paths))).encode() + _digest(materials)).hexdigest()[:16]
     return cached_disk(tools.directory, "cache", key, fill, 8 * GIB, tools.tell)
 
 
@@ -118,8 +118,8 @@ def _stand_in(path: Path, copy: Path) -> None:
 
 
 def _digest(materials: Materials) -> bytes:
-    found = [item.digest for items in materials.folders.values() for item in items]
-    found += [materials.image.digest] if materials.image else []
+    digests = [prepared.digest for inputs in materials.folders.values() for prepared in inputs]
+    digests += [materials.image.digest] if materials.image else []
     if materials.load:
-        found.append(_digest(Materials(materials.load.image, materials.load.folders)).hex())
-    return hashlib.sha256(" ".join(found).encode()).digest()
+        digests.append(_digest(Materials(materials.load.image, materials.load.folders)).hex())
+    return hashlib.sha256(" ".join(digests).encode()).digest()

@@ -36,8 +36,8 @@ def machine_of(kernel: Path) -> str:
 
 def release_of(kernel: Path) -> str:
     """Return the release of a User-Mode Linux from its banner (init/version.c); '' without a banner."""
-    found = re.search(rb"Linux version (\d\S*) \(", kernel.read_bytes())
-    return found[1].decode(errors="replace") if found else ""
+    match = re.search(rb"Linux version (\d\S*) \(", kernel.read_bytes())
+    return match[1].decode(errors="replace") if match else ""
 
 
 def early_modules(directory: Path) -> list[tuple[str, bytes]]:

@@ -64,13 +64,13 @@ class KernelCache:
 
     def list(self) -> tuple[BuiltKernel, ...]:
         """Return the kernels, the newest first."""
-        found = [self._read(path.parent) for path in self.directory.glob("*/kernel.json")]
-        return tuple(sorted(filter(None, found), key=lambda kernel: -kernel.created))
+        kernels = [self._read(path.parent) for path in self.directory.glob("*/kernel.json")]
+        return tuple(sorted(filter(None, kernels), key=lambda kernel: -kernel.created))
 
     def find(self, recipe: str, machine: str, release: str = "") -> BuiltKernel | None:
         """Return the kernel with that release if it still exists, else the newest."""
-        fitting = [item for item in self.list() if (item.recipe, item.machine) == (recipe, machine)]
-        return next((item for item in fitting if item.release == release), next(iter(fitting), None))
+        fitting = [kernel for kernel in self.list() if (kernel.recipe, kernel.machine) == (recipe, machine)]
+        return next((kernel for kernel in fitting if kernel.release == release), next(iter(fitting), None))
 
     def remove(self, recipe: str) -> tuple[BuiltKernel, ...]:
         """Return the kernels of a recipe. Raises UsageError if no kernel exists."""
@@ -86,12 +86,12 @@ class KernelCache:
         RunError if the compiler fails."""
         about = recipe.machine(machine)
         image = ImageCache(self._cache).from_recipe(recipe.name, tell=self._tell)
-        said = hashlib.sha256(f"{recipe.digest(machine)} {source.digest}".encode()).hexdigest()
-        key = hashlib.sha256(f"{said} {image.digest}".encode()).hexdigest()
+        source_digest = hashlib.sha256(f"{recipe.digest(machine)} {source.digest}".encode()).hexdigest()
+        key = hashlib.sha256(f"{source_digest} {image.digest}".encode()).hexdigest()
         target = self.directory / f"{recipe.name}-{machine}-{key[:12]}"
-        found = None if force else self._read(target)
-        if found:
-            return found
+        cached = None if force else self._read(target)
+        if cached:
+            return cached
         self._tell(
             f"building the guest kernel {recipe.name} for {machine} "
             f"(once, about {about.minutes} minutes of CPU time; {len(os.sched_getaffinity(0))} CPUs)"
@@ -101,7 +101,7 @@ class KernelCache:
         begin = time.monotonic()
         with scratch(self.directory) as directory:
             tree = KernelTree(recipe, machine, root, directory)
-            version = self._prepare(tree, source.path, f"{OWN}{said[:8]}")
+            version = self._prepare(tree, source.path, f"{OWN}{source_digest[:8]}")
             self._compile(tree, about.files)
             new = directory / "built"
             new.mkdir()
@@ -110,8 +110,8 @@ class KernelCache:
             facts = BuiltKernel(
                 recipe.name, machine, version, source.origin, time.time(), time.monotonic() - begin, target / "kernel"
             )
-            kept = {name: value for name, value in asdict(facts).items() if name != "path"}
-            write_record(new / "kernel.json", kept)
+            record = {name: value for name, value in asdict(facts).items() if name != "path"}
+            write_record(new / "kernel.json", record)
             remove(target)
             publish(new, target)
         return facts
@@ -125,20 +125,22 @@ class KernelCache:
         return tree.version() + suffix
 
     def _compile(self, tree: KernelTree, files: int) -> None:
-        done, begin, told = 0, time.monotonic(), time.monotonic()
+        compiled, begin, reported_at = 0, time.monotonic(), time.monotonic()
         with tree.compiling(len(os.sched_getaffinity(0))) as lines:
             for line in lines:
                 step, _, file = line.decode(errors="replace").strip().partition(" ")
-                done += step in _COMPILED
-                if time.monotonic() - told >= _EVERY:
-                    told = time.monotonic()
-                    self._tell(f"compiling, {told - begin:.0f} s: {done} of about {files} files, {file.strip()}")
+                compiled += step in _COMPILED
+                if time.monotonic() - reported_at >= _EVERY:
+                    reported_at = time.monotonic()
+                    self._tell(
+                        f"compiling, {reported_at - begin:.0f} s: {compiled} of about {files} files, {file.strip()}"
+                    )
 
     @staticmethod
     def _read(directory: Path) -> BuiltKernel | None:
         """Return None if the record is missing or unreadable: then the kernel is rebuilt."""
-        kept = read_record(dict[str, Any], directory / "kernel.json")
+        record = read_record(dict[str, Any], directory / "kernel.json")
         try:
-            return decode(BuiltKernel, {**(kept or {}), "path": str(directory / "kernel")})
+            return decode(BuiltKernel, {**(record or {}), "path": str(directory / "kernel")})
         except UnreadableError:
             return None

@@ -36,7 +36,7 @@ class Guest:
 
     def listen(self, session: Session, context: SessionContext, machine: Machine) -> Session:
         """Follow the guest's messages until it is done. Raises KitError: the guest's own error, or its death."""
-        arms = {*session.arms, *map(str, context.prepared.plan.arms), *(item.arm for item in session.not_run)}
+        arms = {*session.arms, *map(str, context.prepared.plan.arms), *(not_run.arm for not_run in session.not_run)}
         remote = RemoteSession(
             session,
             Bounds("the guest", arms, context.prepared.plan.points),
@@ -79,8 +79,8 @@ class Guest:
                 return
             if chunk is None:
                 if time.monotonic() > deadline:
-                    said = f"no message from the guest for {self._patience:.0f} s, it hangs: {self._last_words()}"
-                    raise RunError(said, self._see_console)
+                    reason = f"no message from the guest for {self._patience:.0f} s, it hangs: {self._last_words()}"
+                    raise RunError(reason, self._see_console)
                 continue
             for message in lines.feed(chunk):
                 yield message
@@ -91,10 +91,10 @@ class Guest:
         return "\n  | ".join(["", *lines[-_LAST_LINES:]]) if lines else "its console is empty"
 
 
-def _known(session: Session, told: FactsKnown, here: Iterable[Fact]) -> FactsKnown:
+def _known(session: Session, message: FactsKnown, here: Iterable[Fact]) -> FactsKnown:
     """Return the guest's facts, with those that only the host knows."""
-    facts = {key: text for key, text in told.facts.items() if key != WORKER.key}
-    return replace(told, facts={**session.facts, **facts, **stored(here)})
+    facts = {key: text for key, text in message.facts.items() if key != WORKER.key}
+    return replace(message, facts={**session.facts, **facts, **stored(here)})
 
 
 def _logged_here(logs: Path, log: str) -> str:

@@ -27,8 +27,8 @@ _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x
 
 def python_disk(directory: Path, tell: Callable[[str], None]) -> Path:
     """Raises MachineError if the packages are unavailable."""
-    wanted = requirements()
-    packages = _packages(directory, wanted, tell)
+    pinned = requirements()
+    packages = _packages(directory, pinned, tell)
 
     def fill(scratch: Path) -> Path:
         content = scratch / "python"
@@ -40,35 +40,35 @@ def python_disk(directory: Path, tell: Callable[[str], None]) -> Path:
         _compile(content / "kit")
         return content
 
-    return cached_disk(directory, "python", _digest(wanted), fill, 0, tell)
+    return cached_disk(directory, "python", _digest(pinned), fill, 0, tell)
 
 
 def requirements() -> tuple[str, ...]:
     """Return the kit's requirements from its metadata, in the installed versions if the guest's Python is this one."""
-    found = [text for text in metadata.requires(APP) or () if "extra ==" not in text]
+    texts = [text for text in metadata.requires(APP) or () if "extra ==" not in text]
     if sys.version_info[:2] != _VERSION:
-        return tuple(sorted(found))
-    names = [re.split(r"[^\w.-]", text)[0] for text in found]
+        return tuple(sorted(texts))
+    names = [re.split(r"[^\w.-]", text)[0] for text in texts]
     return tuple(sorted(f"{name}=={metadata.version(name)}" for name in names))
 
 
-def _packages(directory: Path, wanted: tuple[str, ...], tell: Callable[[str], None]) -> Path:
-    target = directory / f"packages-{hashlib.sha256(repr(wanted).encode()).hexdigest()[:16]}"
+def _packages(directory: Path, pinned: tuple[str, ...], tell: Callable[[str], None]) -> Path:
+    target = directory / f"packages-{hashlib.sha256(repr(pinned).encode()).hexdigest()[:16]}"
     if target.is_dir():
         return target
     tell("fetching the packages that the kit needs in a guest (once)")
-    with scratch(directory) as made:
-        _fetch(made / "packages", wanted)
-        publish(made / "packages", target)
+    with scratch(directory) as workspace:
+        _fetch(workspace / "packages", pinned)
+        publish(workspace / "packages", target)
     return target
 
 
-def _fetch(new: Path, wanted: tuple[str, ...]) -> None:
+def _fetch(new: Path, pinned: tuple[str, ...]) -> None:
     words = ["--quiet", "--target", str(new), "--only-binary=:all:", "--implementation=cp", "--no-compile"]
     words += [f"--python-version={'.'.join(map(str, _VERSION))}", *(f"--platform={name}" for name in _PLATFORMS)]
     settings = {key: value for key, value in os.environ.items() if key.startswith(("PIP_", "SSL_"))}
     try:
-        run(python_module("pip", "install", *words, *wanted), env=settings, what="pip install")
+        run(python_module("pip", "install", *words, *pinned), env=settings, what="pip install")
     except RunError as error:
         raise MachineError(
             f"the kit's packages can't be downloaded for the guest: {error.message}",
@@ -83,8 +83,8 @@ def _compile(directory: Path) -> None:
         compileall.compile_dir(directory, quiet=2, invalidation_mode=None, stripdir=str(directory.parent))
 
 
-def _digest(wanted: tuple[str, ...]) -> str:
-    digest = hashlib.sha256(repr(wanted).encode())
+def _digest(pinned: tuple[str, ...]) -> str:
+    digest = hashlib.sha256(repr(pinned).encode())
     for top in (Path(kit.__file__).parent, resource("scenarios"), resource("images")):
         for path in sorted(top.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:

@@ -108,10 +108,10 @@ class Qemu:
                 hangs = not ended(process, _TRIAL)
             finally:
                 stop(process, patience=1)
-        said = log.read_text(errors="replace").strip()
-        if _BOOTED in said:
+        console = log.read_text(errors="replace").strip()
+        if _BOOTED in console:
             return Trial()
-        why = f"no program ran after {_TRIAL} s" if hangs else visible((said.splitlines() or ["QEMU ended"])[-1])
+        why = f"no program ran after {_TRIAL} s" if hangs else visible((console.splitlines() or ["QEMU ended"])[-1])
         self._tools.tell(f"KVM is not usable here: {why} ({log})")
         return Trial(why, dear=hangs)
 
@@ -146,8 +146,8 @@ class Qemu:
             scratch = directory / "unpacked"
             remove(scratch)  # left by a killed start
             scratch.mkdir()
-            wanted = ["./boot/vmlinuz-*", "./usr/lib/modules/*/modules.dep", "./usr/lib/modules/*/kernel/*"]
-            unpack(image.rootfs, scratch, what="unpacking the guest's kernel", options=("--wildcards", *wanted))
+            patterns = ["./boot/vmlinuz-*", "./usr/lib/modules/*/modules.dep", "./usr/lib/modules/*/kernel/*"]
+            unpack(image.rootfs, scratch, what="unpacking the guest's kernel", options=("--wildcards", *patterns))
             name = next(scratch.glob("boot/vmlinuz-*")).name
             with open_file(scratch, f"boot/{name}") as kernel:
                 write_file(directory / "vmlinuz", kernel.read())

@@ -62,21 +62,21 @@ class KernelRecipe:
 
     def wanted(self, kind: str) -> dict[str, str]:
         """Return all options that the fragments request; a later fragment's value wins. Raises UsageError."""
-        found: dict[str, str] = {}
+        requested: dict[str, str] = {}
         for name in self.machine(kind).fragments:
             path = self.file(name)
             try:
-                found |= options(path.read_text(encoding="utf-8"))
+                requested |= options(path.read_text(encoding="utf-8"))
             except ValueError as error:
                 raise UsageError(f"{path}: {error}", "write CONFIG_X=y or # CONFIG_X is not set") from None
-        return found
+        return requested
 
     def digest(self, kind: str) -> str:
         """Return the digest of everything that the recipe says of the kernel for this machine."""
         files = [*self.machine(kind).fragments, *self.own_patches]
-        said = (self.linux, self.patches, self.parts, dict(self.rejected), self.machine(kind).begin)
+        fields = (self.linux, self.patches, self.parts, dict(self.rejected), self.machine(kind).begin)
         contents = [self.file(name).read_text(encoding="utf-8") for name in files]
-        return hashlib.sha256(repr((said, kind, files, contents)).encode()).hexdigest()
+        return hashlib.sha256(repr((fields, kind, files, contents)).encode()).hexdigest()
 
 
 def kernel_recipes() -> tuple[str, ...]:
@@ -99,22 +99,22 @@ def parse_kernel_recipe(text: str, path: str, name: str) -> KernelRecipe:
 def options(text: str) -> dict[str, str]:
     """Return each option with its value, ``n`` if it is not set. Raises ValueError for a line that is not an option,
     comment or blank."""
-    found = {}
+    values = {}
     for line in text.splitlines():
         if match := _SET.fullmatch(line):
-            found[match[1]] = match[2]
+            values[match[1]] = match[2]
         elif match := _UNSET.fullmatch(line):
-            found[match[1]] = _NO
+            values[match[1]] = _NO
         elif line.strip() and not line.startswith("#"):
             raise ValueError(f"'{line[:60]}' is not an option of a kernel")
-    return found
+    return values
 
 
-def refused(wanted: Mapping[str, str], config: str) -> Iterator[str]:
+def refused(requested: Mapping[str, str], config: str) -> Iterator[str]:
     """Return the requested options that differ in a .config, as "CONFIG_X=y (is n)": a dependency is missing, or this
     Linux does not have the option."""
-    given = options(config)
-    for name, value in wanted.items():
-        found = given.get(name, _NO)
-        if found != value:
-            yield f"{name}={value} (is {found})"
+    configured = options(config)
+    for name, value in requested.items():
+        actual = configured.get(name, _NO)
+        if actual != value:
+            yield f"{name}={value} (is {actual})"

@@ -29,11 +29,11 @@ def build_kernel(
     origin = source or recipe.source
     try:
         # Named by its content, so that the same patches from another source give the same kernel.
-        found = prepare_input(Input(f"kernel-{name}", origin, into="directory", exclude=(".git/*",)), cache, tell)
+        patches = prepare_input(Input(f"kernel-{name}", origin, into="directory", exclude=(".git/*",)), cache, tell)
     except UnavailableError as error:
         fix = f"run kit kernel build {name} --for {machine} --source DIRECTORY|TARBALL, with what {recipe.source} has"
         raise UnavailableError(f"the patches of the kernel {name} can't be fetched: {error.message}", fix) from None
-    return KernelCache(cache, tell).build(recipe, machine, PatchSource(found.path, origin, found.digest), force)
+    return KernelCache(cache, tell).build(recipe, machine, PatchSource(patches.path, origin, patches.digest), force)
 
 
 def needed_kernel(arms: Sequence[Arm]) -> str:

@@ -57,8 +57,8 @@ class KernelTree:
         """Return the version from the Makefile: 6.1.192."""
         with open_file(self.path, "Makefile") as file:
             head = file.read().decode().splitlines()[:20]
-        found = dict(line.split(" = ", 1) for line in head if " = " in line)
-        return ".".join(found[key] for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL"))
+        variables = dict(line.split(" = ", 1) for line in head if " = " in line)
+        return ".".join(variables[key] for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL"))
 
     def patch(self, source: Path) -> None:
         """Lay the parts of ``source`` over the tree; apply its patches, then the recipe's own. Raises UsageError if
@@ -66,20 +66,22 @@ class KernelTree:
         top = patches_top(source, self.recipe)
         for name in self.recipe.parts:
             copy_directory(top, name, self.path, name)
-        found: Counter[str] = Counter()
+        rejected: Counter[str] = Counter()
         for name in self.recipe.patches:
             with open_file(top, name) as patch:
-                found += self._apply(name, patch.read())
-        if found != Counter(self.recipe.rejected):
+                rejected += self._apply(name, patch.read())
+        if rejected != Counter(self.recipe.rejected):
             raise UsageError(
-                f"{source} is not for Linux {self.version()}: hunks that do not apply: {_counted(found)}; "
+                f"{source} is not for Linux {self.version()}: hunks that do not apply: {_counted(rejected)}; "
                 f"known to the recipe: {_counted(self.recipe.rejected)}",
                 "use --source with the branch for this Linux, or another version of it",
             )
         for name in self.recipe.own_patches:
-            left = self._apply(name, self.recipe.file(name).read_bytes())
-            if left:
-                raise UsageError(f"{name} does not apply to Linux {self.version()}: {_counted(left)}", "fix the patch")
+            failed = self._apply(name, self.recipe.file(name).read_bytes())
+            if failed:
+                raise UsageError(
+                    f"{name} does not apply to Linux {self.version()}: {_counted(failed)}", "fix the patch"
+                )
 
     def _apply(self, name: str, patch: bytes) -> Counter[str]:
         """Return the number of hunks of each file that did not apply."""
@@ -103,18 +105,18 @@ class KernelTree:
 
     def configure(self, suffix: str) -> None:
         """Write .config; ``suffix``: of the kernel's release. Raises UsageError if an option is refused."""
-        wanted = {
+        requested = {
             **self.recipe.wanted(self.kind),
             "CONFIG_LOCALVERSION": f'"{suffix}"',
             "CONFIG_LOCALVERSION_AUTO": "n",
         }
         self._run(self._make(*self.recipe.machine(self.kind).begin), "the default configuration")
-        lines = [f"# {name} is not set\n" if value == "n" else f"{name}={value}\n" for name, value in wanted.items()]
+        lines = [f"# {name} is not set\n" if value == "n" else f"{name}={value}\n" for name, value in requested.items()]
         new_file(self.directory, "wanted", "".join(lines).encode())
         script = 'cd "$1" && scripts/kconfig/merge_config.sh -m .config ../wanted >&2'
         self._run(["sh", "-c", script, "sh", str(self.path)], "merging the configuration")
         self._run(self._make("olddefconfig"), "the configuration")
-        missing = list(refused(wanted, self.configuration().decode()))
+        missing = list(refused(requested, self.configuration().decode()))
         if missing:
             raise UsageError(
                 f"Linux {self.version()} does not take {', '.join(missing)}",
@@ -163,16 +165,16 @@ def patches_top(source: Path, recipe: KernelRecipe) -> Path:
     raise UsageError(f"{source} holds no {recipe.patches[0]}", f"use --source with what {recipe.source} has")
 
 
-def left_hunks(said: str) -> Counter[str]:
+def left_hunks(output: str) -> Counter[str]:
     """Return the number of hunks of each file that GNU patch reports as failed."""
-    found: Counter[str] = Counter()
+    hunks: Counter[str] = Counter()
     name = ""
-    for line in said.splitlines():
+    for line in output.splitlines():
         if match := _PATCHED.match(line):
             name = match[1] or match[2]
         elif match := _LEFT.match(line):
-            found[name] += int(match[1])
-    return found
+            hunks[name] += int(match[1])
+    return hunks
 
 
 def _counted(hunks: Mapping[str, int]) -> str:

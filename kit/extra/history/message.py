@@ -14,9 +14,9 @@ class Attachment:
 
 @dataclass(frozen=True)
 class Message:
-    """``body``: plain text, the most important lines first. ``bad``: whether something became worse."""
+    """A message to users."""
 
     title: str
-    body: str
-    bad: bool
+    body: str  # plain text, the most important lines first
+    bad: bool  # whether something became worse
     attachment: Attachment | None = None

@@ -51,9 +51,9 @@ def matrix(
     from kit.extra.matrix.analysis.weights import parse_weights
     from kit.extra.matrix.stored import MatrixQuestion, find_matrix
 
-    asked = MatrixQuestion(
+    question = MatrixQuestion(
         scenarios, arms, reference, machine_class, since.replace(tzinfo=UTC).timestamp() if since else None,
         metric or "", percentage(margin, "--margin"), parse_weights(weights, "--weight"),
     )  # fmt: skip
-    found = find_matrix(the_store(store_url), asked)
-    write_rendered(format_, output, json_file, lambda name: find(MATRIX, name).render(found))
+    matrix = find_matrix(the_store(store_url), question)
+    write_rendered(format_, output, json_file, lambda name: find(MATRIX, name).render(matrix))

@@ -20,10 +20,10 @@ ASKED = ("class", "reference", "weight")
 def show_matrix(store: Store, chosen: Mapping[str, str]) -> PageContent:
     """Return the page. Raises UsageError."""
     weights = [text.strip() for text in chosen["weight"].split(",") if text.strip()]
-    asked = MatrixQuestion(
+    question = MatrixQuestion(
         reference=chosen["reference"], machine_class=chosen["class"], weights=parse_weights(weights, "weight")
     )
-    matrix = shown(find_matrix(store, asked))
+    matrix = shown(find_matrix(store, question))
     form = {**chosen, "classes": sorted((matrix.machine_class, *matrix.classes))}
     values = {"title": "What each driver costs", "view": view_matrix(matrix), "form": form}
     return PageContent("matrix.html.j2", values)
@@ -32,12 +32,12 @@ def show_matrix(store: Store, chosen: Mapping[str, str]) -> PageContent:
 def page_files(store: Store) -> Iterator[tuple[str, str]]:
     """Yield the pages, one for each of the classes of machines that have compared arms."""
     try:
-        found = find_matrix(store, MatrixQuestion())
+        matrix = find_matrix(store, MatrixQuestion())
     except UsageError:
         return
     yield "/matrix", "matrix.html"
-    yield address_of("/matrix", **{"class": found.machine_class}), f"matrix-{slug(found.machine_class)}.html"
-    for name in found.classes:
+    yield address_of("/matrix", **{"class": matrix.machine_class}), f"matrix-{slug(matrix.machine_class)}.html"
+    for name in matrix.classes:
         with suppress(UsageError):
             find_matrix(store, MatrixQuestion(machine_class=name))
             yield address_of("/matrix", **{"class": name}), f"matrix-{slug(name)}.html"

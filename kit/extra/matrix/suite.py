@@ -87,55 +87,55 @@ def find_run(job: Job, store: Store, machine: str, data: Path) -> tuple[str, dic
     Only what this user has begun here counts: others may write to the store. A session counts for a task of its
     scenario or command alone, since the file may have changed. ``data``: the user's directory. Raises UsageError."""
     listed = store.list(SessionFilter(machine=machine), _SEARCHED)
-    named = (head for head in listed if head.request.suite.startswith(f"{job.name} ") and not head.imported)
-    heads = [head for head in named if was_begun(data, head)]
+    suite_heads = (head for head in listed if head.request.suite.startswith(f"{job.name} ") and not head.imported)
+    heads = [head for head in suite_heads if was_begun(data, head)]
     if not heads:
         raise UsageError(f"no run of suite '{job.name}' of this user in the store", "start one: leave out --resume")
     run = heads[0].request.suite.rpartition(" ")[0]
-    found: dict[int, Session] = {}
+    by_number: dict[int, Session] = {}
     for head in heads:  # the newest first
         name, _, number = head.request.suite.rpartition(" ")
         if name == run and number.isdecimal() and _is_of(head.request, job.tasks, int(number)):
-            found.setdefault(int(number), head)
-    return run, found
+            by_number.setdefault(int(number), head)
+    return run, by_number
 
 
 def _is_of(request: Request, tasks: Sequence[Task], number: int) -> bool:
     if not 1 <= number <= len(tasks):
         return False
-    asked = tasks[number - 1].request
-    same_file = Path(request.scenario).name == Path(asked.scenario).name
-    return same_file and request.command == asked.command
+    task_request = tasks[number - 1].request
+    same_file = Path(request.scenario).name == Path(task_request.scenario).name
+    return same_file and request.command == task_request.command
 
 
-def run_suite(job: Job, run: str, begun: Mapping[int, Session], runner: Runner) -> tuple[SuitePart, ...]:
+def run_suite(job: Job, run: str, earlier: Mapping[int, Session], runner: Runner) -> tuple[SuitePart, ...]:
     """Run each task once, for an equal share of the time that is left at most; then give the rest of the budget to the
-    sessions that it probably decides soonest. ``begun``: sessions of an earlier start, by number of task. A task that
+    sessions that it probably decides soonest. ``earlier``: sessions of an earlier start, by number of task. A task that
     can't run does not stop the others. Raises KeyboardInterrupt, BusyError if another session has the machine."""
     deadline = runner.now() + (job.budget or SUITE_BUDGET)
     parts = []
     for number, task in enumerate(job.tasks, 1):
-        left = deadline - runner.now()
-        share = left / (len(job.tasks) - number + 1)
+        remaining = deadline - runner.now()
+        share = remaining / (len(job.tasks) - number + 1)
         request = replace(task.request, suite=f"{run} {number}")
         runner.tell(f"scenario {number} of {len(job.tasks)}: {task.name}")
-        parts.append(_run(task, request, begun.get(number), left, share, runner))
+        parts.append(_run(task, request, earlier.get(number), remaining, share, runner))
     return _decide(parts, deadline, runner)
 
 
 def _run(
-    task: Task, request: Request, begun: Session | None, left: float, share: float, runner: Runner
+    task: Task, request: Request, earlier: Session | None, remaining: float, share: float, runner: Runner
 ) -> SuitePart:  # fmt: skip
     try:
-        if begun and begun.status == DONE:
-            return SuitePart(task, runner.go_on(begun.id, None))
-        if left < LEAST:
+        if earlier and earlier.status == DONE:
+            return SuitePart(task, runner.go_on(earlier.id, None))
+        if remaining < LEAST:
             return SuitePart(
                 task, error="the budget was spent before this scenario: --resume last, or a larger --budget"
             )
-        if not begun:
+        if not earlier:
             return SuitePart(task, runner.measure(within(request, share)))
-        return SuitePart(task, runner.go_on(begun.id, share if begun.request.until_decided else None))
+        return SuitePart(task, runner.go_on(earlier.id, share if earlier.request.until_decided else None))
     except BusyError:
         raise
     except KitError as error:
@@ -146,31 +146,31 @@ def _run(
 def _decide(parts: Sequence[SuitePart], deadline: float, runner: Runner) -> tuple[SuitePart, ...]:
     """Continue undecided sessions, that which needs least first, until all are decided or the budget is spent. A task
     with a budget of its own has had it."""
-    found = list(parts)
+    updated = list(parts)
     stuck: set[int] = set()
-    while (left := deadline - runner.now()) >= LEAST:
+    while (remaining := deadline - runner.now()) >= LEAST:
         needed = {
             i: _seconds(part.session)
-            for i, part in enumerate(found)
+            for i, part in enumerate(updated)
             if i not in stuck and part.session and part.task.request.budget is None
         }
         open_ = {i: seconds for i, seconds in needed.items() if seconds is not None}
         if not open_:
             break
         i = min(open_, key=lambda number: open_[number])
-        session = found[i].session
+        session = updated[i].session
         assert session
-        runner.tell(f"undecided: {found[i].task.name}; {len(open_)} scenario{'s' if len(open_) > 1 else ''} left")
+        runner.tell(f"undecided: {updated[i].task.name}; {len(open_)} scenario{'s' if len(open_) > 1 else ''} left")
         try:
-            more = runner.go_on(session.id, min(left, max(2 * open_[i], LEAST)))
+            more = runner.go_on(session.id, min(remaining, max(2 * open_[i], LEAST)))
         except KitError as error:
-            runner.tell(f"could not continue {found[i].task.name}: {error.message}")
+            runner.tell(f"could not continue {updated[i].task.name}: {error.message}")
             stuck.add(i)
             continue
         if count_rounds(more) <= count_rounds(session):
             stuck.add(i)
-        found[i] = replace(found[i], session=more)
-    return tuple(found)
+        updated[i] = replace(updated[i], session=more)
+    return tuple(updated)
 
 
 def _seconds(session: Session) -> float | None:

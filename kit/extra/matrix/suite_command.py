@@ -44,7 +44,7 @@ _ALIKE = {*_OF_REQUESTS} - {"docker", "guest", "kernel"}
 _NO_SETTINGS = ("rounds", "precision", "budget")
 
 
-def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
+def compare_suite(context: click.Context, values: Mapping[str, Any]) -> int:
     """Run the suite, print the matrix, and return the exit code. Raises KitError, KeyboardInterrupt."""
     from kit.extra.matrix.suite import find_suite
     from kit.host.remote_cache import use_peers
@@ -52,109 +52,113 @@ def compare_suite(context: click.Context, given: Mapping[str, Any]) -> int:
     fix = "leave it out, or write a suite of your own: kit compare suite:FILE.toml"
     if context.meta.get("kit.command"):
         raise UsageError("a command after -- does not work with a suite", fix)
-    asked = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    explicit = {name for name in values if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     for option in context.command.params:
-        if option.name in asked - {*_OF_REQUESTS, *_OF_START}:
+        if option.name in explicit - {*_OF_REQUESTS, *_OF_START}:
             raise UsageError(f"{option.opts[0]} does not work with a suite", fix)
-    use_peers(given["cache_from"])
-    job = find_suite(given["scenario"])
-    if "budget" in asked:
-        job = replace(job, budget=duration(given["budget"], "--budget"))
-    set_ = {name for name in given if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP}
-    settings = _fields(given, (set_ & {"arms", *SHARED_OPTIONS}) - {*_NO_SETTINGS})
-    change = partial(_changed, named=_fields(given, asked & {*_OF_REQUESTS}), settings=settings)
+    use_peers(values["cache_from"])
+    job = find_suite(values["scenario"])
+    if "budget" in explicit:
+        job = replace(job, budget=duration(values["budget"], "--budget"))
+    set_ = {name for name in values if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP}
+    settings = _fields(values, (set_ & {"arms", *SHARED_OPTIONS}) - {*_NO_SETTINGS})
+    change = partial(_changed, overrides=_fields(values, explicit & {*_OF_REQUESTS}), settings=settings)
     job = replace(job, tasks=tuple(replace(task, request=change(task.request)) for task in job.tasks))
-    if params := pairs(given["params"], "--param"):
+    if params := pairs(values["params"], "--param"):
         job = _with_params(job, params)
-    if given["dry_run"]:
+    if values["dry_run"]:
         from kit.extra.history.nightly.command import describe
 
         describe(job, "scenario")
-        check_the_store(given["store_url"])
+        check_the_store(values["store_url"])
         return 0
-    return _run(job, given, asked)
+    return _run(job, values, explicit)
 
 
-def _changed(request: Request, named: Mapping[str, Any], settings: Mapping[str, Any]) -> Request:
+def _changed(request: Request, overrides: Mapping[str, Any], settings: Mapping[str, Any]) -> Request:
     """Return the request with what the command line names, and with settings where the suite's file has none."""
     from kit.extra.history.nightly.file import usual_request
 
     usual = usual_request()
     more = {name: value for name, value in settings.items() if getattr(request, name) == getattr(usual, name)}
-    return replace(request, **{**more, **named})
+    return replace(request, **{**more, **overrides})
 
 
-def _with_params(job: Job, given: Values) -> Job:
+def _with_params(job: Job, assignments: Values) -> Job:
     """Return the job with each parameter set in the scenarios that have it. Raises UsageError."""
     from kit.session.plan.planning import find_scenario
 
-    def known(task: Task) -> set[str]:
+    def param_names(task: Task) -> set[str]:
         name = task.request.scenario
-        return {item.name for item in find_scenario(name).params} if name else set()
+        return {param.name for param in find_scenario(name).params} if name else set()
 
     def changed(task: Task) -> Task:
-        params = {**dict(task.request.params), **{name: text for name, text in given if name in known(task)}}
+        params = {
+            **dict(task.request.params),
+            **{name: text for name, text in assignments if name in param_names(task)},
+        }
         return replace(task, request=replace(task.request, params=tuple(params.items())))
 
-    names = set().union(*map(known, job.tasks))
-    if strange := [name for name, _ in given if name not in names]:
+    names = set().union(*map(param_names, job.tasks))
+    if strange := [name for name, _ in assignments if name not in names]:
         fix = f"use one of: {', '.join(sorted(names)) or 'none'}"
         raise UsageError(f"no scenario of suite '{job.name}' has a parameter '{strange[0]}'", fix)
     return replace(job, tasks=tuple(map(changed, job.tasks)))
 
 
-def _fields(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+def _fields(values: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     """Return these options as fields of requests."""
     from kit.model.arm import arm_names
 
-    named = {name: given[name] for name in names}
-    options = read_options(named, "--")
-    if "arms" in named:
-        named["arms"] = arm_names(named["arms"])
-    if named.get("kernel"):
-        named["guest"] = given["guest"] or "auto"
-    return {**named, **options}
+    fields = {name: values[name] for name in names}
+    options = read_options(fields, "--")
+    if "arms" in fields:
+        fields["arms"] = arm_names(fields["arms"])
+    if fields.get("kernel"):
+        fields["guest"] = values["guest"] or "auto"
+    return {**fields, **options}
 
 
-def _run(job: Job, given: Mapping[str, Any], asked: set[str]) -> int:
-    """Run the suite. ``asked``: options on the command line."""
+def _run(job: Job, values: Mapping[str, Any], explicit: set[str]) -> int:
+    """Run the suite. ``explicit``: options on the command line."""
     from kit.core.paths import find_paths
     from kit.extra.matrix.suite import Runner, find_run, new_run, run_suite
     from kit.host.machine import read_host
     from kit.report.text.progress import make_observer
+    from kit.session.launch import launch
     from kit.session.prepared import StartOptions
-    from kit.session.start import launch, resume
+    from kit.session.start import Resumption
 
-    store, paths = the_store(given["store_url"], patient=True), find_paths()
-    idle = duration(given["wait_idle"], "--wait-idle") if given["wait_idle"] else None
-    start = StartOptions(given["wait"], idle)
-    if given["resume"] not in (None, "", "last"):
-        raise UsageError(f"--resume {given['resume']}: a suite continues its last run", "use --resume last")
-    run, begun = find_run(job, store, read_host().machine, paths.data) if given["resume"] else (new_run(job), {})
-    for number, head in begun.items():
-        _check_begun(head, job.tasks[number - 1].request, asked)
-    observer = make_observer(given["quiet"])
+    store, paths = the_store(values["store_url"], patient=True), find_paths()
+    idle = duration(values["wait_idle"], "--wait-idle") if values["wait_idle"] else None
+    start = StartOptions(values["wait"], idle)
+    if values["resume"] not in (None, "", "last"):
+        raise UsageError(f"--resume {values['resume']}: a suite continues its last run", "use --resume last")
+    run, earlier = find_run(job, store, read_host().machine, paths.data) if values["resume"] else (new_run(job), {})
+    for number, head in earlier.items():
+        _check_begun(head, job.tasks[number - 1].request, explicit)
+    observer = make_observer(values["quiet"])
     runner = Runner(
         lambda request: launch(request, paths, store, observer, start),
-        lambda name, budget: resume(name, paths, store, observer, start, budget),
+        lambda name, budget: launch(Resumption(name, budget), paths, store, observer, start),
         observer.tell,
     )
     try:
-        parts = run_suite(job, run, begun, runner)
+        parts = run_suite(job, run, earlier, runner)
     except KeyboardInterrupt:
-        budget = given["budget"] if "budget" in asked else ""
-        complain(f"kit: to continue: {_again(given['scenario'], budget)}")
+        budget = values["budget"] if "budget" in explicit else ""
+        complain(f"kit: to continue: {_again(values['scenario'], budget)}")
         raise
     finally:
         observer.close()
-    return _report(parts, store, given["scenario"])
+    return _report(parts, store, values["scenario"])
 
 
-def _check_begun(head: Session, request: Request, asked: set[str]) -> None:
+def _check_begun(head: Session, request: Request, explicit: set[str]) -> None:
     """A run goes on as it began. Raises UsageError if the command line says otherwise."""
     from kit.session.plan.planning import plan_of
 
-    for name in sorted(asked & _ALIKE):
+    for name in sorted(explicit & _ALIKE):
         began, now = (getattr(each, name) for each in (head.request, request))
         if name == "arms":  # a session also has the arms that its plan added
             began, now = {*head.arms}, {*map(str, plan_of(request).arms)}
@@ -175,14 +179,16 @@ def _report(parts: tuple[SuitePart, ...], store: Store, name: str) -> int:
     """Print the matrix of the suite's sessions, and what did not run."""
     from kit.extra.matrix.stored import MatrixQuestion, find_matrix
 
-    done = [part.session for part in parts if part.session and part.session.status == DONE and part.session.samples]
-    margin = max((session.request.margin for session in done), default=DEFAULT_MARGIN)
-    if done:
-        asked = MatrixQuestion(
-            tuple(session.title for session in done), margin=margin, sessions=tuple(session.id for session in done)
+    sessions = [part.session for part in parts if part.session and part.session.status == DONE and part.session.samples]
+    margin = max((session.request.margin for session in sessions), default=DEFAULT_MARGIN)
+    if sessions:
+        question = MatrixQuestion(
+            tuple(session.title for session in sessions),
+            margin=margin,
+            sessions=tuple(session.id for session in sessions),
         )
         try:
-            click.echo(find(MATRIX, "table").render(find_matrix(store, asked)), nl=False)
+            click.echo(find(MATRIX, "table").render(find_matrix(store, question)), nl=False)
         except KitError as error:  # the sessions are stored all the same
             complain(f"kit: no matrix: {error}")
     for part in parts:
@@ -201,7 +207,7 @@ def _why_not(session: Session | None) -> str:
         return ""
     if _not_run(session):
         return f"not run: {session.not_run[0].reason}; fix: {session.not_run[0].fix}"
-    errors = [f"{item.arm}: {item.error.splitlines()[0]}" for item in session.failed if item.error]
+    errors = [f"{sample.arm}: {sample.error.splitlines()[0]}" for sample in session.failed if sample.error]
     return f"{session.status}: {errors[-1]}" if errors else f"its session is {session.status}"
 
 

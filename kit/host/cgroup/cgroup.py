@@ -31,14 +31,14 @@ class CpuTimes:
 
 def hierarchies() -> dict[str, Path]:
     """Return the mounted cgroup hierarchies: ``unified`` and, on v1, each controller by name."""
-    found: dict[str, Path] = {}
+    roots: dict[str, Path] = {}
     for mount in read_mounts():
         if mount.type == "cgroup2" and mount.root == "/":
-            found[UNIFIED] = mount.path
+            roots[UNIFIED] = mount.path
         elif mount.type == "cgroup" and mount.root == "/":
-            names = [item.removeprefix("name=") for item in mount.shared.split(",") if item not in ("rw", "ro")]
-            found.update(dict.fromkeys(names, mount.path))
-    return found
+            names = [option.removeprefix("name=") for option in mount.shared.split(",") if option not in ("rw", "ro")]
+            roots.update(dict.fromkeys(names, mount.path))
+    return roots
 
 
 def none_counts() -> MachineError:
@@ -55,10 +55,10 @@ def none_counts() -> MachineError:
 
 def mode() -> str:
     """Return ``v2``, ``hybrid`` (v1 controllers, v2 hierarchy beside them), ``v1`` or ``none``."""
-    found = hierarchies()
-    if UNIFIED in found:
-        return "v2" if len(found) == 1 else "hybrid"
-    return "v1" if found else "none"
+    roots = hierarchies()
+    if UNIFIED in roots:
+        return "v2" if len(roots) == 1 else "hybrid"
+    return "v1" if roots else "none"
 
 
 @dataclass(frozen=True)
@@ -97,15 +97,15 @@ class Cgroup:
     def create(self) -> Cgroup:
         """Create the group where CPU is accounted: in the unified hierarchy and, on v1, for cpuacct. No controller is
         enabled, so membership costs a bare arm only the accounting."""
-        made = {kind: path for kind, path in self.paths.items() if kind in (UNIFIED, "cpuacct")}
-        if not made:
+        accounted = {kind: path for kind, path in self.paths.items() if kind in (UNIFIED, "cpuacct")}
+        if not accounted:
             raise none_counts()
         try:
-            for path in made.values():
+            for path in accounted.values():
                 path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise MachineError(f"can't make a cgroup: {error}", granting(RIGHTS, "run as root")) from None
-        return Cgroup(made)
+        return Cgroup(accounted)
 
     def adopt(self, pid: int) -> None:
         """Move a process into this group. In all other hierarchies, move it to the root, where no controller

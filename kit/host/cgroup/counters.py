@@ -57,8 +57,8 @@ class Counters:
         """Return the sum of two increases, field by field."""
         values: dict[str, Any] = {}
         for name in self.__dataclass_fields__:
-            one, two = getattr(self, name), getattr(other, name)
-            values[name] = None if one is None or two is None else one + two
+            first, second = getattr(self, name), getattr(other, name)
+            values[name] = None if first is None or second is None else first + second
         return Counters(**values)
 
     @property
@@ -81,7 +81,7 @@ def read_counters(
     load and a registry. ``session``: the group of all that the session has started. ``backing``: the backing
     filesystem's directory."""
     group = cgroup.cpu() if cgroup else None
-    spent = [cpu for item in beside if (cpu := item.cpu())]
+    spent = [cpu for load in beside if (cpu := load.cpu())]
     io = _device(device)
     used = _used(backing)
     return Counters(
@@ -118,8 +118,8 @@ def pressure(resource: str) -> float | None:
 
 def _own_pressure(resource: str, *groups: Cgroup | None) -> float | None:
     """Return the figure of the arm's group or the session's. One of them contains the other or is empty."""
-    found = [group.pressure(resource) for group in groups if group]
-    return max((value for value in found if value is not None), default=None)
+    pressures = [group.pressure(resource) for group in groups if group]
+    return max((value for value in pressures if value is not None), default=None)
 
 
 def _steal() -> float:
@@ -156,9 +156,9 @@ def _used(directory: Path | None) -> tuple[float | None, float | None]:
     """Return the bytes and inodes in use on a filesystem (statvfs(3)). btrfs counts no inodes."""
     if directory is None:
         return None, None
-    found = os.statvfs(directory)
-    inodes = found.f_files - found.f_ffree if found.f_files else None
-    return (found.f_blocks - found.f_bfree) * found.f_frsize, inodes
+    info = os.statvfs(directory)
+    inodes = info.f_files - info.f_ffree if info.f_files else None
+    return (info.f_blocks - info.f_bfree) * info.f_frsize, inodes
 
 
 def device_writes(devices: Iterable[str]) -> float:

@@ -64,11 +64,11 @@ class _Counter:
 
 def _packages(domains: Path) -> Iterator[Path]:
     """Return the directory of each package once: a second one (intel-rapl-mmio) has the same counters."""
-    known: set[str] = set()
+    names: set[str] = set()
     for path in sorted(domains.glob("*:*"), key=lambda path: (len(path.name.split(":")[0]), path.name)):
         name = _name(path)
-        if _PACKAGE.fullmatch(name) and name not in known:
-            known.add(name)
+        if _PACKAGE.fullmatch(name) and name not in names:
+            names.add(name)
             yield path
 
 

@@ -20,20 +20,20 @@ WINDOWS, WINDOW, SHARE = 3, 2.0, 0.05
 def wait_idle(limit: float, tell: Callable[[str], None]) -> None:
     """Wait until the machine is quiet. Raises BusyError after ``limit`` seconds."""
     deadline = time.monotonic() + limit
-    quiet, told = 0, False
+    quiet, reported = 0, False
     while quiet < WINDOWS:
         cpu, disk = _window(WINDOW)
         quiet = quiet + 1 if max(cpu, disk) <= SHARE else 0
         text = f"{100 * cpu:.0f} % of a core and {100 * disk:.0f} % of a disk's time are in use"
-        if not quiet and not told:
+        if not quiet and not reported:
             tell(f"waiting for a quiet machine, {shown_duration(limit)} at most: {text}")
-            told = True
+            reported = True
         if not quiet and time.monotonic() > deadline:
             raise BusyError(
                 f"the machine did not become quiet within {shown_duration(limit)}: {text}",
                 "stop what runs (top, iotop), or give --wait-idle a longer time",
             )
-    if told:
+    if reported:
         tell("the machine is quiet")
 
 
@@ -51,11 +51,11 @@ def _window(seconds: float) -> tuple[float, float]:
 def _busy() -> dict[str, float]:
     """Return the seconds since boot in which each device had I/O in flight (Documentation/admin-guide/iostats.rst,
     field 10)."""
-    found = {}
+    seconds = {}
     path = Path("/proc/diskstats")
     if path.exists() and os.access(path, os.R_OK):
         for line in path.read_text().splitlines():
             words = line.split()
             if len(words) > 12:
-                found[words[2]] = int(words[12]) / 1e3
-    return found
+                seconds[words[2]] = int(words[12]) / 1e3
+    return seconds

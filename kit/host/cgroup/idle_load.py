@@ -84,8 +84,8 @@ class IdleWatch:
             rates.append(current.rate)
             current = _window(WINDOW)
         if current.reason:
-            named = busiest(before, processes(), kit_pids())
-            self._tell(f"{current.reason}{f' ({named})' if named else ''}: outside CPU is left out meanwhile")
+            programs = busiest(before, processes(), kit_pids())
+            self._tell(f"{current.reason}{f' ({programs})' if programs else ''}: outside CPU is left out meanwhile")
         self.rates.append(current)
         return current
 
@@ -93,16 +93,16 @@ class IdleWatch:
         """Measure one window before a round, short if the last round was short. An idle machine may still have to
         finish what the last run left behind."""
         length = min(WINDOW, max(LEAST_WINDOW, _SHARE * round_seconds)) if self._exact else WINDOW
-        found = _window(length)
+        current = _window(length)
         if not self.rates[-1].reason:
             for _ in range(AGAIN - 1):
-                if not found.reason:
+                if not current.reason:
                     break
-                found = _window(WINDOW)
-            if found.reason:
-                self._tell(f"{found.reason}: outside CPU is left out meanwhile")
-        self.rates.append(found)
-        return found
+                current = _window(WINDOW)
+            if current.reason:
+                self._tell(f"{current.reason}: outside CPU is left out meanwhile")
+        self.rates.append(current)
+        return current
 
     def note_round(self, number: int) -> None:
         """Record that the round with this number begins now; 0 is a warm-up."""
@@ -111,17 +111,17 @@ class IdleWatch:
 
     def facts(self) -> list[Fact]:
         """Return for the record: the rate before the rounds, its spread, and why figures are missing."""
-        values = [item.rate for item in self.rates]
+        values = [rate.rate for rate in self.rates]
         spread = (
             f" (from {min(values):.4f} to {max(values):.4f} before {len(values)} rounds)" if len(values) > 1 else ""
         )
-        found = [IDLE.fact(f"{fmean(values):.4f} s per s{spread}")]
-        without = [item.reason for item in self.rates if item.reason]
+        facts = [IDLE.fact(f"{fmean(values):.4f} s per s{spread}")]
+        without = [rate.reason for rate in self.rates if rate.reason]
         if without:
-            found.append(NO_OUTSIDE_CPU.fact(without[0]))  # the samples say in which rounds
+            facts.append(NO_OUTSIDE_CPU.fact(without[0]))  # the samples say in which rounds
         cpus = os.cpu_count()
-        found += [BUSY_BEFORE.fact(f"{rate:.2f} of {cpus} CPUs", str(number)) for number, rate in self.busy.items()]
-        return found
+        facts += [BUSY_BEFORE.fact(f"{rate:.2f} of {cpus} CPUs", str(number)) for number, rate in self.busy.items()]
+        return facts
 
 
 def _stays_busy(*rates: float) -> bool:
@@ -134,10 +134,10 @@ def _window(length: float) -> IdleRate:
 
 
 def _busy_share(length: float) -> float:
-    busy, own, clock = machine_cpu()[0], time.process_time(), time.monotonic()
+    busy, kit_cpu, clock = machine_cpu()[0], time.process_time(), time.monotonic()
     with interruptible():
         time.sleep(length)
-    return (machine_cpu()[0] - busy - (time.process_time() - own)) / (time.monotonic() - clock)
+    return (machine_cpu()[0] - busy - (time.process_time() - kit_cpu)) / (time.monotonic() - clock)
 
 
 @dataclass(frozen=True)
@@ -149,31 +149,31 @@ class Process:
 
 
 def processes() -> dict[int, Process]:
-    found = {}
+    by_pid = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # the process has ended
-            pid, _, rest = path.read_text(errors="replace").partition(" (")
-            name, _, rest = rest.rpartition(") ")
-            words = rest.split()
+            pid, _, text = path.read_text(errors="replace").partition(" (")
+            name, _, text = text.rpartition(") ")
+            words = text.split()
             cpu = (int(words[11]) + int(words[12])) / _USER_HZ
-            found[int(pid)] = Process(name, int(words[1]), cpu, time.monotonic())
-    return found
+            by_pid[int(pid)] = Process(name, int(words[1]), cpu, time.monotonic())
+    return by_pid
 
 
 def kit_pids() -> frozenset[int]:
     """Return the PIDs of the kit and of everything that it has started."""
     parents = {pid: process.parent for pid, process in processes().items()}
-    mine = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
-        mine |= more
-    return frozenset(mine)
+    pids = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in pids} - pids:
+        pids |= more
+    return frozenset(pids)
 
 
-def busiest(before: Mapping[int, Process], after: Mapping[int, Process], mine: frozenset[int]) -> str:
+def busiest(before: Mapping[int, Process], after: Mapping[int, Process], excluded: frozenset[int]) -> str:
     """Return ``cc1 (4242) 93%, …``: shares of one CPU of the largest users between two samples, without the kit's
     own."""
     shares = []
-    for pid in (before.keys() & after.keys()) - mine:
+    for pid in (before.keys() & after.keys()) - excluded:
         then, now = before[pid], after[pid]
         if now.at > then.at:
             shares.append(((now.cpu - then.cpu) / (now.at - then.at), pid, now.name))

@@ -87,9 +87,9 @@ def _number(file: int) -> int | None:
 
 def _daemons(group: Cgroup) -> float | None:
     """Return the sum of the greatest resident sizes of the processes; None without a process."""
-    found = []
+    peaks = []
     for pid in group.pids():
         with suppress(OSError):  # it has ended
             lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-            found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
-    return sum(found) if found else None
+            peaks += [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
+    return sum(peaks) if peaks else None

@@ -31,12 +31,12 @@ def _create(path: Path) -> int:
 
 def _make_directory(mode: int, above: int, name: str) -> int:
     os.mkdir(name, 0o700, dir_fd=above)
-    made = open_directory(name, above)
-    if os.fstat(made).st_uid != os.geteuid() or os.listdir(made):
-        os.close(made)
+    descriptor = open_directory(name, above)
+    if os.fstat(descriptor).st_uid != os.geteuid() or os.listdir(descriptor):
+        os.close(descriptor)
         raise OSError(errno.ESTALE, "somebody has put another in its place")
-    os.fchmod(made, mode)  # past the umask
-    return made
+    os.fchmod(descriptor, mode)  # past the umask
+    return descriptor
 
 
 def _make_file(above: int, name: str) -> int:
@@ -47,14 +47,14 @@ def _identity_of(make: Callable[[int, str], int], path: Path) -> tuple[int, int]
     """Make the thing, and return what distinguishes it from others."""
     above = open_real(path.parent)
     try:
-        made = make(above, path.name)
+        descriptor = make(above, path.name)
     finally:
         os.close(above)
     try:
-        info = os.fstat(made)
+        info = os.fstat(descriptor)
         return info.st_dev, info.st_ino
     finally:
-        os.close(made)
+        os.close(descriptor)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -131,7 +131,7 @@ class Journal:
             self._refuse_taken(kind, str(real))
             self.acquire(kind, real)
             try:
-                made = _identity_of(make, real)
+                identity = _identity_of(make, real)
             except OSError:
                 self.release(kind, real)
                 raise
@@ -142,7 +142,7 @@ class Journal:
         try:
             yield
         finally:
-            if made != _identity(real) is not None:
+            if identity != _identity(real) is not None:
                 self.release(kind, real)
                 raise RunError(
                     f"the {kind} {real} was replaced meanwhile; it is not removed", f"check it with ls -ld {real}"

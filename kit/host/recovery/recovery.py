@@ -37,22 +37,22 @@ def clean(directory: Path, cleanups: Cleanups) -> Cleaned:
         return Cleaned()
     make_private(directory)
     undone: list[str] = []
-    left: list[str] = []
+    leftovers: list[str] = []
     for path in sorted(directory.glob("*.jsonl")):
         try:
             with _read(path, cleanups) as (runs, entries):
                 if runs:
-                    left.append(f"{path.stem} still runs ({runs}): nothing of it is removed")
+                    leftovers.append(f"{path.stem} still runs ({runs}): nothing of it is removed")
                     continue
-                stays: list[str] = []
-                undone += _undo_all(path.stem, entries, cleanups, stays)
-                left += stays
-                if not stays:
+                failures: list[str] = []
+                undone += _undo_all(path.stem, entries, cleanups, failures)
+                leftovers += failures
+                if not failures:
                     path.unlink()  # locked until then: a new journal of that name waits
         except _RefusedError as error:
             aside = _put_aside(path)
-            left.append(f"journal {path}: {error}; nothing of it was undone, see {aside.name}")
-    return Cleaned(tuple(undone), tuple(left))
+            leftovers.append(f"journal {path}: {error}; nothing of it was undone, see {aside.name}")
+    return Cleaned(tuple(undone), tuple(leftovers))
 
 
 def _put_aside(path: Path) -> Path:
@@ -62,9 +62,9 @@ def _put_aside(path: Path) -> Path:
         raise MachineError(f"{path} can't be put aside: {error.strerror}", f"remove {path} by hand") from None
 
 
-def _undo_all(session: str, entries: list[tuple[str, str]], cleanups: Cleanups, stays: list[str]) -> list[str]:
-    """Undo the entries. ``stays`` names those that fail and disturb no session; the next call tries them again."""
-    done = []
+def _undo_all(session: str, entries: list[tuple[str, str]], cleanups: Cleanups, failures: list[str]) -> list[str]:
+    """Undo the entries. ``failures`` names those that fail and disturb no session; the next call tries them again."""
+    removed = []
     for name, kind in cleanups.items():
         for value in [value for entry, value in reversed(entries) if entry == name]:
             if kind.gone(value):
@@ -72,13 +72,13 @@ def _undo_all(session: str, entries: list[tuple[str, str]], cleanups: Cleanups, 
             try:
                 kind.undo_one(name, value)
             except KitError as error:
-                said = f"session {session} left a {name} {value}: {error.message}"
+                text = f"session {session} left a {name} {value}: {error.message}"
                 if not kind.at_rest:
-                    raise type(error)(said, error.hint) from None
-                stays.append(f"{said}; fix: {error.hint}")
+                    raise type(error)(text, error.hint) from None
+                failures.append(f"{text}; fix: {error.hint}")
                 continue
-            done.append(f"{session}: removed {name} {value}")
-    return done
+            removed.append(f"{session}: removed {name} {value}")
+    return removed
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class Attributes:
     """Attributes of a directory. ``flags`` and ``more`` (struct fsxattr: extent sizes, project) are None if the
     filesystem lacks them."""
 
-    named: tuple[tuple[str, bytes], ...]
+    xattrs: tuple[tuple[str, bytes], ...]
     flags: int | None
     more: bytes | None
     accessed: int  # in nanoseconds
@@ -43,29 +43,29 @@ class Attributes:
 def read_attributes(directory: int) -> Attributes:
     """Return the attributes of an open directory. Raises OSError."""
     info = os.fstat(directory)
-    named = tuple((name, os.getxattr(directory, name)) for name in sorted(_names(directory)))
-    return Attributes(named, _flags(directory), _more(directory), info.st_atime_ns, info.st_mtime_ns)
+    xattrs = tuple((name, os.getxattr(directory, name)) for name in sorted(_names(directory)))
+    return Attributes(xattrs, _flags(directory), _more(directory), info.st_atime_ns, info.st_mtime_ns)
 
 
-def write_attributes(directory: int, wanted: Attributes, mode: int, uid: int, gid: int) -> None:
+def write_attributes(directory: int, target: Attributes, mode: int, uid: int, gid: int) -> None:
     """Give an open directory exactly these attributes, and remove all others. Raises OSError."""
     release(directory)
     os.fchown(directory, uid, gid)
-    named = dict(wanted.named)
+    xattrs = dict(target.xattrs)
     for name in _names(directory):
-        if name not in named:
+        if name not in xattrs:
             _remove_named(directory, name)
     there = _names(directory)
-    for name, value in named.items():
+    for name, value in xattrs.items():
         if name not in there or os.getxattr(directory, name) != value:
             os.setxattr(directory, name, value)
     os.fchmod(directory, mode)
     flags, more = _flags(directory), _more(directory)
-    if wanted.flags is not None and flags is not None and flags != wanted.flags:
-        _set_flags(directory, wanted.flags)
-    if wanted.more is not None and more is not None and more != wanted.more:
-        fcntl.ioctl(directory, _SET_MORE, wanted.more)
-    os.utime(directory, ns=(wanted.accessed, wanted.changed))
+    if target.flags is not None and flags is not None and flags != target.flags:
+        _set_flags(directory, target.flags)
+    if target.more is not None and more is not None and more != target.more:
+        fcntl.ioctl(directory, _SET_MORE, target.more)
+    os.utime(directory, ns=(target.accessed, target.changed))
 
 
 def release(descriptor: int) -> bool:
@@ -101,21 +101,21 @@ def _remove_named(directory: int, name: str) -> None:
 
 
 def _flags(descriptor: int) -> int | None:
-    found = _asked(descriptor, _GET_FLAGS, bytes(8))
-    return None if found is None else int.from_bytes(found[:4], "little") & ~_ITS_OWN
+    buffer = _asked(descriptor, _GET_FLAGS, bytes(8))
+    return None if buffer is None else int.from_bytes(buffer[:4], "little") & ~_ITS_OWN
 
 
 def _set_flags(descriptor: int, flags: int) -> None:
-    found = _asked(descriptor, _GET_FLAGS, bytes(8)) or bytes(8)
-    kept = int.from_bytes(found[:4], "little") & _ITS_OWN
-    fcntl.ioctl(descriptor, _SET_FLAGS, (flags | kept).to_bytes(8, "little"))
+    buffer = _asked(descriptor, _GET_FLAGS, bytes(8)) or bytes(8)
+    preserved = int.from_bytes(buffer[:4], "little") & _ITS_OWN
+    fcntl.ioctl(descriptor, _SET_FLAGS, (flags | preserved).to_bytes(8, "little"))
 
 
 def _more(directory: int) -> bytes | None:
-    found = _asked(directory, _GET_MORE, bytes(28))
-    if found is None:
+    buffer = _asked(directory, _GET_MORE, bytes(28))
+    if buffer is None:
         return None
-    return found[: _EXTENTS.start] + bytes(4) + found[_EXTENTS.stop :]
+    return buffer[: _EXTENTS.start] + bytes(4) + buffer[_EXTENTS.stop :]
 
 
 def _asked(descriptor: int, request: int, room: bytes) -> bytes | None:

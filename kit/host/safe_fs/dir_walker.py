@@ -41,9 +41,9 @@ class DirWalker:
         self.close()
 
     def close(self) -> None:
-        for held in (self.descriptor, *self._above):
-            if isinstance(held, int):
-                os.close(held)
+        for level in (self.descriptor, *self._above):
+            if isinstance(level, int):
+                os.close(level)
         self._above.clear()
 
     def path(self, name: str = "") -> str:
@@ -62,9 +62,9 @@ class DirWalker:
         self.descriptor = descriptor
         self.names.append(name)
         far = len(self._above) - _HELD - 1
-        if far >= 0 and isinstance(held := self._above[far], int):
-            self._above[far] = _identity(held)
-            os.close(held)
+        if far >= 0 and isinstance(parent := self._above[far], int):
+            self._above[far] = _identity(parent)
+            os.close(parent)
 
     def leave(self) -> str:
         """Go up; return the name of the directory just left. Raises RunError if that directory has been moved
@@ -102,19 +102,19 @@ class DirWalker:
     def release(self, name: str) -> bool:
         """Clear the flags that forbid removal, of an entry and of the open directory; return whether there were any.
         Raises OSError."""
-        found = release(self.descriptor)
+        cleared = release(self.descriptor)
         looked = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.descriptor)
         try:
             kind = os.fstat(looked).st_mode
             if (stat.S_ISREG(kind) or stat.S_ISDIR(kind)) and _mount_id(looked) == self._mount:
                 opened = os.open(f"/proc/self/fd/{looked}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
                 try:
-                    found |= release(opened)
+                    cleared |= release(opened)
                 finally:
                     os.close(opened)
         finally:
             os.close(looked)
-        return found
+        return cleared
 
     def mounted(self, name: str) -> MountedError:
         return MountedError(

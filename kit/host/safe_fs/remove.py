@@ -61,8 +61,8 @@ def _enter(cursor: DirWalker, name: str) -> None:
 def _clear(cursor: DirWalker) -> list[str]:
     """Remove everything but directories from the open directory; return these."""
     with os.scandir(cursor.descriptor) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    return [name for name, directory in found if directory or _unlink(cursor, name)]
+        listing = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    return [name for name, directory in listing if directory or _unlink(cursor, name)]
 
 
 def _unlink(cursor: DirWalker, name: str) -> bool:

@@ -38,7 +38,7 @@ def remove_abandoned(parent: Path) -> tuple[list[str], list[str]]:
     """Remove the scratch directories in ``parent`` whose makers were killed. Returns one sentence for each removal and
     for each failure."""
     removed: list[str] = []
-    left: list[str] = []
+    failures: list[str] = []
     for path in sorted(parent.glob(f"{_PREFIX}*")):
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -49,7 +49,7 @@ def remove_abandoned(parent: Path) -> tuple[list[str], list[str]]:
                 remove(path)
                 removed.append(f"removed {path}, half made")
         except RunError as error:
-            left.append(f"{path} is left of a killed kit: {error.message}; fix: {error.hint}")
+            failures.append(f"{path} is left of a killed kit: {error.message}; fix: {error.hint}")
         finally:
             os.close(descriptor)
-    return removed, left
+    return removed, failures

@@ -81,9 +81,9 @@ def find_driver(engine: str, name: str) -> Driver | None:
 
 def registered() -> Iterator[tuple[str, Driver]]:
     """Return each driver as an arm names it, ENGINE/DRIVER, with its record. Unions are left out."""
-    for engine, known in DRIVERS.items():
+    for engine, of_engine in DRIVERS.items():
         if engine != UNION:
-            yield from ((arm_words(engine, driver.name), driver) for driver in known)
+            yield from ((arm_words(engine, driver.name), driver) for driver in of_engine)
 
 
 def default_placement(engine: str) -> str:
@@ -106,20 +106,20 @@ def handing_on(feature: str) -> tuple[str, ...]:
     """Return the drivers of engines that mount with this feature, with the engine's version if not all do."""
     return tuple(
         f"{engine}{'@' if driver.features_root else ''}{driver.features_root}/{driver.name}"
-        for engine, known in DRIVERS.items()
-        for driver in known
+        for engine, of_engine in DRIVERS.items()
+        for driver in of_engine
         if engine != UNION and feature in driver.features.known
     )
 
 
 def kernel_modules() -> tuple[str, ...]:
     """Return the modules that any driver may need."""
-    parts = (driver.kernel for known in DRIVERS.values() for driver in known)
+    parts = (driver.kernel for of_engine in DRIVERS.values() for driver in of_engine)
     return tuple(dict.fromkeys(module for part in parts if part for module in part.modules))
 
 
 def fuse_daemons() -> tuple[str, ...]:
     """Return the programs by which drivers mount through FUSE: their work counts as the driver's."""
-    found = (driver for known in DRIVERS.values() for driver in known)
-    programs = (driver.packages for driver in found if driver.kernel and driver.kernel.listed == "fuse")
+    all_drivers = (driver for of_engine in DRIVERS.values() for driver in of_engine)
+    programs = (driver.packages for driver in all_drivers if driver.kernel and driver.kernel.listed == "fuse")
     return tuple(dict.fromkeys(name for packages in programs for name in packages))

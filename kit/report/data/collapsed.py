@@ -31,7 +31,7 @@ def _lines(session: Session, several: bool) -> str:
 
 def _penalties(session: Session) -> Mapping[tuple[str, str], str]:
     return {
-        (arm.arm, found.point): f": {amount_interval(arm.whole.difference)} of CPU against {arm.baseline}"
-        for found in analyse_profiles(session)
-        for arm in found.arms
+        (arm.arm, analysis.point): f": {amount_interval(arm.whole.difference)} of CPU against {arm.baseline}"
+        for analysis in analyse_profiles(session)
+        for arm in analysis.arms
     }

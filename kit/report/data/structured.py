@@ -39,24 +39,24 @@ def document(session: Session, analysis: Analysis) -> dict[str, Any]:
         "samples": [row for sample in session.samples if sample.counts for row in sample_rows(sample)],
         "warmups": [row for sample in session.samples if sample.kind == "warmup" for row in sample_rows(sample)],
         "traced": [row for sample in session.samples if sample.kind == "traced" for row in _traced_rows(sample)],
-        "comparisons": [asdict(item) for item in analysis.comparisons],
-        **{part: [asdict(item) for item in getattr(analysis, part)] for part in PARTS},
-        "rankings": [_ranking(item) for item in analysis.rankings],
+        "comparisons": [asdict(comparison) for comparison in analysis.comparisons],
+        **{part: [asdict(record) for record in getattr(analysis, part)] for part in PARTS},
+        "rankings": [_ranking(ranking) for ranking in analysis.rankings],
     }
 
 
-def _ranking(item: Ranking) -> dict[str, Any]:
-    rows = [{**asdict(row), "against": row.against and _difference(row.against)} for row in item.rows]
+def _ranking(ranking: Ranking) -> dict[str, Any]:
+    rows = [{**asdict(row), "against": row.against and _difference(row.against)} for row in ranking.rows]
     return {
-        **asdict(item), "rows": rows, "filesystems": list(map(_difference, item.filesystems)),
-        "pairs": list(map(_difference, item.pairs)),
+        **asdict(ranking), "rows": rows, "filesystems": list(map(_difference, ranking.filesystems)),
+        "pairs": list(map(_difference, ranking.pairs)),
     }  # fmt: skip
 
 
-def _difference(item: Difference) -> dict[str, Any]:
-    bounded = item.ratio.bounded
+def _difference(pair: Difference) -> dict[str, Any]:
+    bounded = pair.ratio.bounded
     return {
-        **asdict(item), **estimate_columns("ratio", item.ratio), "n": item.ratio.n, "visible": item.ratio.visible,
+        **asdict(pair), **estimate_columns("ratio", pair.ratio), "n": pair.ratio.n, "visible": pair.ratio.visible,
         "low_bound": bounded and bounded.low, "high_bound": bounded and bounded.high,
     }  # fmt: skip
 
@@ -113,9 +113,11 @@ def _figures(phase: Phase | None) -> dict[str, Any]:
 def render_csv(session: Session, analysis: Analysis) -> str:
     rows = [row for sample in session.samples if sample.counts for row in sample_rows(sample)]
     common = {"session": session.id, "guest": session.guest}
-    kept = [*common, *(name for name in (rows[0] if rows else {}) if name not in ("digests", "reported"))]
-    said = dict.fromkeys(figure["name"] for row in rows for figure in row["reported"] if figure["name"] not in kept)
+    columns = [*common, *(name for name in (rows[0] if rows else {}) if name not in ("digests", "reported"))]
+    figures = dict.fromkeys(
+        figure["name"] for row in rows for figure in row["reported"] if figure["name"] not in columns
+    )
     return render_sheet(
-        [*kept, *said],
-        ({**{item["name"]: item["value"] for item in row["reported"]}, **common, **row} for row in rows),
+        [*columns, *figures],
+        ({**{figure["name"]: figure["value"] for figure in row["reported"]}, **common, **row} for row in rows),
     )

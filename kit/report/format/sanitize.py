@@ -29,10 +29,10 @@ def shown(value: T) -> T:
     """Return the same value of dataclasses, tuples and mappings with safe texts; the value itself if all are safe."""
     if _FIT.get(id(value)) is value:
         return value
-    made: T = _shown(value, "")
-    if made is value and isinstance(value, Session):
+    safe: T = _shown(value, "")
+    if safe is value and isinstance(value, Session):
         _FIT[id(value)] = value
-    return made
+    return safe
 
 
 def _shown(value: Any, name: str) -> Any:
@@ -41,38 +41,46 @@ def _shown(value: Any, name: str) -> Any:
     if isinstance(value, tuple):
         if name == "samples" and not any(text != printable(text) for text in _texts(value)):
             return value
-        items = tuple(_shown(item, name) for item in value)
-        return items if any(one is not other for one, other in zip(items, value, strict=True)) else value
+        elements = tuple(_shown(element, name) for element in value)
+        return (
+            elements
+            if any(element is not original for element, original in zip(elements, value, strict=True))
+            else value
+        )
     if isinstance(value, Mapping):
-        pairs = {visible(key): _shown(item, name) for key, item in value.items()}
+        pairs = {visible(key): _shown(entry, name) for key, entry in value.items()}
         return pairs if pairs != value else value
     if is_dataclass(value) and not isinstance(value, type):
-        found = {key: getattr(value, key) for key in _names(type(value))}
-        texts = {key: item for key, item in found.items() if item is not None and not isinstance(item, int | float)}
-        changed = {key: made for key, item in texts.items() if (made := _shown(item, key)) is not item}
+        attributes = {key: getattr(value, key) for key in _names(type(value))}
+        texts = {
+            key: attribute
+            for key, attribute in attributes.items()
+            if attribute is not None and not isinstance(attribute, int | float)
+        }
+        changed = {key: safe for key, attribute in texts.items() if (safe := _shown(attribute, key)) is not attribute}
         return replace(value, **changed) if changed else value
     return value
 
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(kind))
+    return tuple(field.name for field in fields(kind))
 
 
 def _texts(samples: tuple[Sample, ...]) -> set[str]:
     """Return the texts of samples: a million samples have few distinct ones, and visiting each sample would take
     minutes."""
-    found: set[str] = set()
+    distinct: set[str] = set()
     for at in range(0, len(samples), _SLICE):  # a few at a time: those that go together are mostly the same, too
         part = samples[at : at + _SLICE]
         for digests, *texts in set(map(_OF_SAMPLE, part)):
-            found.update(texts, *digests)
+            distinct.update(texts, *digests)
         phases = list(chain.from_iterable(map(attrgetter("phases"), part)))
-        found.update(*set(map(_OF_PHASE, phases)))
+        distinct.update(*set(map(_OF_PHASE, phases)))
         for figure in chain.from_iterable(map(attrgetter("reported"), phases)):
-            found.update((figure.name, figure.unit, figure.better))
+            distinct.update((figure.name, figure.unit, figure.better))
         for task in chain.from_iterable(map(attrgetter("tasks"), phases)):
-            found.update((task.kind, task.recipe))
+            distinct.update((task.kind, task.recipe))
         for call in chain.from_iterable(map(attrgetter("calls"), phases)):
-            found.update((call.kind, call.name, *(name for name, _ in call.errors)))
-    return found
+            distinct.update((call.kind, call.name, *(name for name, _ in call.errors)))
+    return distinct

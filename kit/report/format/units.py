@@ -18,8 +18,8 @@ def seconds(value: float | None) -> str:
     if value is None:
         return NOTHING
     if value >= 600:
-        minutes, rest = divmod(round(value, 1), 60)
-        return f"{int(minutes)} min {rest:04.1f} s"
+        minutes, remainder = divmod(round(value, 1), 60)
+        return f"{int(minutes)} min {remainder:04.1f} s"
     return f"{value:.3f} s" if value < 10 else f"{value:.2f} s" if value < 100 else f"{value:.1f} s"
 
 
@@ -54,9 +54,9 @@ class Pair(Protocol):
     def point(self) -> str: ...
 
 
-def against(item: Pair) -> str:
+def against(pair: Pair) -> str:
     """Return ``layer:overlay2 / bare at jobs=2``."""
-    return f"{item.arm} / {item.baseline}{at(item.point)}"
+    return f"{pair.arm} / {pair.baseline}{at(pair.point)}"
 
 
 def moment(seconds: float, form: str = "%Y-%m-%d %H:%M") -> str:

@@ -21,21 +21,22 @@ _FARTHEST = 300.0  # a logarithm; two noisy runs have intervals that end beyond 
 
 def verdicts(analysis: Analysis, tablefmt: str = "simple") -> str:
     """Return the table of verdicts, with a plot of the intervals on a terminal."""
-    arms = list(dict.fromkeys(item.arm for item in analysis.comparisons))
-    found = sorted(whole_real(analysis.comparisons), key=lambda item: arms.index(item.arm))  # then by point
-    if not found:
+    arms = list(dict.fromkeys(comparison.arm for comparison in analysis.comparisons))
+    # Sorting is stable: within an arm, points keep their order.
+    comparisons = sorted(whole_real(analysis.comparisons), key=lambda comparison: arms.index(comparison.arm))
+    if not comparisons:
         return ""
-    plot = Plot(found) if tablefmt == "simple" else None
-    family = max(item.family for item in found)
+    plot = Plot(comparisons) if tablefmt == "simple" else None
+    family = max(comparison.family for comparison in comparisons)
     rows = [
         [
-            f"{item.arm} / {item.baseline}" + (f" [{item.point}]" if item.point else ""),
-            percent_interval(item.estimate),
-            *([_all(item)] if family > 1 else []),
-            *([plot.draw(item)] if plot else []),
-            sentence(item, analysis.margin),
+            f"{comparison.arm} / {comparison.baseline}" + (f" [{comparison.point}]" if comparison.point else ""),
+            percent_interval(comparison.estimate),
+            *([_all(comparison)] if family > 1 else []),
+            *([plot.draw(comparison)] if plot else []),
+            sentence(comparison, analysis.margin),
         ]
-        for item in found
+        for comparison in comparisons
     ]
     headers = ["arm / baseline", "individual 95 %", *(["simultaneous"] if family > 1 else [])]
     headers += [*([plot.axis()] if plot else []), "verdict"]
@@ -43,27 +44,27 @@ def verdicts(analysis: Analysis, tablefmt: str = "simple") -> str:
     return f"real time of the whole run\n{table}"
 
 
-def _all(item: Comparison) -> str:
-    if item.low_all is None or item.high_all is None or item.control:
+def _all(comparison: Comparison) -> str:
+    if comparison.low_all is None or comparison.high_all is None or comparison.control:
         return units.NOTHING
-    return percent_interval(item.together).partition(" %")[2].strip()
+    return percent_interval(comparison.together).partition(" %")[2].strip()
 
 
-def sentence(item: Comparison, margin: float) -> str:
+def sentence(comparison: Comparison, margin: float) -> str:
     """Return ``slower``, ``slower, equivalent within ±3 %``, ``inconclusive (80 % power for 4.1 %)``."""
-    if item.verdict == NO_INTERVAL:
-        return f"one {'run' if item.unpaired else 'round'}: no interval" if item.n == 1 else "no interval"
-    if item.control:
-        return "noise: identical arms" if item.verdict == NOT_SIGNIFICANT else "identical arms DIFFER"
+    if comparison.verdict == NO_INTERVAL:
+        return f"one {'run' if comparison.unpaired else 'round'}: no interval" if comparison.n == 1 else "no interval"
+    if comparison.control:
+        return "noise: identical arms" if comparison.verdict == NOT_SIGNIFICANT else "identical arms DIFFER"
     word = {MORE: "slower", LESS: "faster"}
-    equivalent = f"equivalent within ±{units.asked(margin)}" if item.equivalent(margin) else ""
-    if item.verdict_all in word:
-        return f"{word[item.verdict_all]}, {equivalent}" if equivalent else word[item.verdict_all]
+    equivalent = f"equivalent within ±{units.asked(margin)}" if comparison.equivalent(margin) else ""
+    if comparison.verdict_all in word:
+        return f"{word[comparison.verdict_all]}, {equivalent}" if equivalent else word[comparison.verdict_all]
     if equivalent:
         return equivalent
-    if item.verdict in word:
-        return f"{word[item.verdict]}, but not significant after correcting for {item.family} comparisons"
-    return f"inconclusive ({power(item.detectable)})"
+    if comparison.verdict in word:
+        return f"{word[comparison.verdict]}, but not significant after correcting for {comparison.family} comparisons"
+    return f"inconclusive ({power(comparison.detectable)})"
 
 
 def power(smallest: float | None) -> str:
@@ -85,27 +86,32 @@ class Range(Protocol):
 class Plot:
     """Ratios with their intervals on one logarithmic scale, 1 in the middle. Arms far off end in an arrow."""
 
-    def __init__(self, found: Sequence[Range]) -> None:
-        ends = [abs(math.log(end)) for item in found for end in (item.low, item.high, item.ratio) if end and end > 0]
+    def __init__(self, ranges: Sequence[Range]) -> None:
+        ends = [
+            abs(math.log(end))
+            for interval in ranges
+            for end in (interval.low, interval.high, interval.ratio)
+            if end and end > 0
+        ]
         # Four times the median end: one arm that is several times slower must not flatten all others.
         usual = sorted(ends)[len(ends) // 2] if ends else 0.0
         self._reach = min(max(ends, default=0.01), max(4 * usual, 0.01), _FARTHEST) or 0.01
 
     def axis(self) -> str:
-        left, right = units.percent(math.exp(-self._reach)), units.percent(math.exp(self._reach))
-        before = _WIDTH // 2 + 1 - len(left)  # the plot's edge is one column
-        return f"{left}{'0':>{before + 1}}{right:>{_WIDTH + 2 - len(left) - before - 1}}"
+        lowest, highest = units.percent(math.exp(-self._reach)), units.percent(math.exp(self._reach))
+        before = _WIDTH // 2 + 1 - len(lowest)  # the plot's edge is one column
+        return f"{lowest}{'0':>{before + 1}}{highest:>{_WIDTH + 2 - len(lowest) - before - 1}}"
 
-    def draw(self, item: Range) -> str:
+    def draw(self, interval: Range) -> str:
         cells = [" "] * _WIDTH
         cells[_WIDTH // 2] = "┊"
-        if item.ratio is None or item.ratio <= 0:
+        if interval.ratio is None or interval.ratio <= 0:
             return _edged(cells)
-        low, high = item.low or item.ratio, item.high or item.ratio
+        low, high = interval.low or interval.ratio, interval.high or interval.ratio
         first, last = self._column(low), self._column(high)
         for column in range(max(first, 0), min(last, _WIDTH - 1) + 1):
             cells[column] = "─"
-        point = self._column(item.ratio)
+        point = self._column(interval.ratio)
         if 0 <= point < _WIDTH:
             cells[point] = "●"
         if last >= _WIDTH:
@@ -130,7 +136,7 @@ def assurance(analysis: Analysis) -> str:
 
 def assurance_lines(analysis: Analysis) -> list[str]:
     """Return noise floor, growth, drift, disturbances, covariate: a sentence each."""
-    lines = [floor_line(item) for item in analysis.floors]
+    lines = [floor_line(floor) for floor in analysis.floors]
     lines += _detectable_line(analysis)
     lines += _growth_lines(analysis)
     lines += _drift_lines(analysis)
@@ -139,11 +145,11 @@ def assurance_lines(analysis: Analysis) -> list[str]:
     return lines
 
 
-def floor_line(item: NoiseFloor) -> str:
-    interval = percent_interval(item.estimate)
-    at = units.at(item.point)
-    line = f"noise floor{at}: two identical copies of {item.baseline} differ by {interval}"
-    if item.estimate.leaves_out(1.0):
+def floor_line(floor: NoiseFloor) -> str:
+    interval = percent_interval(floor.estimate)
+    at = units.at(floor.point)
+    line = f"noise floor{at}: two identical copies of {floor.baseline} differ by {interval}"
+    if floor.estimate.leaves_out(1.0):
         line += ". One session in 20 shows this at random; if it recurs, look for a cause"
     return line
 
@@ -174,42 +180,42 @@ def _detectable_line(analysis: Analysis) -> list[str]:
 
 def _growth_lines(analysis: Analysis) -> list[str]:
     lines = []
-    for item in analysis.growths:
-        found = "changes by" if item.factor.leaves_out(1.0) else "does not change significantly:"
-        interval = percent_interval(item.factor)
-        pair = f"{item.arm} / {item.baseline}"
-        lines.append(f"growth: the ratio {pair} {found} {interval} with each doubling of {item.parameter}")
+    for growth in analysis.growths:
+        change = "changes by" if growth.factor.leaves_out(1.0) else "does not change significantly:"
+        interval = percent_interval(growth.factor)
+        pair = f"{growth.arm} / {growth.baseline}"
+        lines.append(f"growth: the ratio {pair} {change} {interval} with each doubling of {growth.parameter}")
     return lines
 
 
 def _drift_lines(analysis: Analysis) -> list[str]:
     lines = []
-    for item in analysis.drifts:
-        at = units.at(item.point)
-        if item.found and item.what == MACHINE:
+    for drift in analysis.drifts:
+        at = units.at(drift.point)
+        if drift.found and drift.what == MACHINE:
             lines.append(
-                f"drift{at}: all arms changed by {units.percent(item.per_round)} per round (p = {item.p:.2g}); "
+                f"drift{at}: all arms changed by {units.percent(drift.per_round)} per round (p = {drift.p:.2g}); "
                 "comparisons within rounds cancel that"
             )
-        elif item.found:
+        elif drift.found:
             lines.append(
-                f"drift{at}: the ratio of {item.what} changed by {units.percent(item.per_round)} per round "
-                f"(p = {item.p:.2g}): it is not the same at the end as at the start"
+                f"drift{at}: the ratio of {drift.what} changed by {units.percent(drift.per_round)} per round "
+                f"(p = {drift.p:.2g}): it is not the same at the end as at the start"
             )
-        if item.warm_up:
-            what = "all arms were" if item.what == MACHINE else f"the ratio of {item.what} was"
-            lines.append(f"warm-up{at}: in the first round {what} {units.percent(item.warm_up)} off the other rounds")
+        if drift.warm_up:
+            what = "all arms were" if drift.what == MACHINE else f"the ratio of {drift.what} was"
+            lines.append(f"warm-up{at}: in the first round {what} {units.percent(drift.warm_up)} off the other rounds")
     if analysis.drifts and not lines:
-        lines.append(f"drift: none found over {max(item.rounds for item in analysis.drifts)} rounds")
+        lines.append(f"drift: none found over {max(drift.rounds for drift in analysis.drifts)} rounds")
     return lines
 
 
 def _burst_lines(analysis: Analysis) -> list[str]:
     lines = []
-    for item in analysis.flagged:
-        at = units.at(item.point)
-        what = "a rerun replaces it" if item.repeated else "no rerun: it counts"
-        lines.append(f"disturbed: {item.arm}{at}, round {item.round}: {item.why}; {what}")
+    for run in analysis.flagged:
+        at = units.at(run.point)
+        what = "a rerun replaces it" if run.repeated else "no rerun: it counts"
+        lines.append(f"disturbed: {run.arm}{at}, round {run.round}: {run.why}; {what}")
     return lines
 
 

@@ -60,9 +60,9 @@ def ranking_rows(ranking: Ranking) -> Sequence[Sequence[str]]:
     return cells(ranking, ranking.rows)
 
 
-def interval_row(item: Comparison, margin: float) -> tuple[str, str, str]:
+def interval_row(comparison: Comparison, margin: float) -> tuple[str, str, str]:
     """Return arm and baseline, change, verdict."""
-    return units.against(item), percent_interval(item.estimate), sentence(item, margin)
+    return units.against(comparison), percent_interval(comparison.estimate), sentence(comparison, margin)
 
 
 def embedded(session: Session, analysis: Analysis) -> str:
@@ -72,23 +72,23 @@ def embedded(session: Session, analysis: Analysis) -> str:
 
 def not_run_rows(session: Session) -> list[tuple[str, str, str]]:
     """Return arms, reason, fix."""
-    return [(item.arm, item.reason, item.fix) for item in summary.not_run(session)]
+    return [(entry.arm, entry.reason, entry.fix) for entry in summary.not_run(session)]
 
 
 def measured(session: Session, analysis: Analysis) -> str:
     """Return the workload, its phases and settings in one sentence."""
     facts = session.facts
-    phases = list(dict.fromkeys(name for found in analysis.points for name in found.phases if name != TOTAL))
+    phases = list(dict.fromkeys(name for point in analysis.points for name in point.phases if name != TOTAL))
     parts = [f"{session.title}: {len(phases)} phase{'s' if len(phases) != 1 else ''} ({', '.join(phases)})"]
     parts += [f"{kind.key} {kind.text(facts)}" for kind in (PARAMETERS, IMAGE, CACHES, LOAD) if kind.key in facts]
-    arms = {item.arm for item in analysis.arms}
+    arms = {runs.arm for runs in analysis.arms}
     how = f"of {len(arms)} arms" if session.unpaired else f"of {len(arms)} arms in random order"
     return f"{'; '.join(parts)}; {summary.rounds(session)} {how}."
 
 
-def ladder_rows(item: Ladder) -> list[tuple[str, str, str, str]]:
+def ladder_rows(ladder: Ladder) -> list[tuple[str, str, str, str]]:
     """Return, for each step and for the whole: arm and baseline, name, seconds, share."""
-    name = units.against(item)
+    name = units.against(ladder)
     return [
         (
             name,
@@ -96,44 +96,44 @@ def ladder_rows(item: Ladder) -> list[tuple[str, str, str, str]]:
             amount_interval(step.seconds),
             shares(step.share),
         )
-        for step in (*item.steps, item.whole)
+        for step in (*ladder.steps, ladder.whole)
     ]
 
 
-def run_row(item: ArmRuns) -> tuple[str, ...]:
+def run_row(runs: ArmRuns) -> tuple[str, ...]:
     """Return arm, number of runs, mean, least and most seconds."""
-    found = item.time_range
-    figures = (found.mean, found.least, found.most) if found else ()
-    return f"{item.arm}{units.at(item.point)}", str(item.count), *map(units.seconds, figures)
+    time_range = runs.time_range
+    figures = (time_range.mean, time_range.least, time_range.most) if time_range else ()
+    return f"{runs.arm}{units.at(runs.point)}", str(runs.count), *map(units.seconds, figures)
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> tuple[list[str], list[list[Cell]]]:
     """Return all comparisons; without the column of the sweep's points if nothing was swept."""
-    rows = [_row(item) for item in comparisons]
-    shown = [i for i, name in enumerate(HEADERS) if name != "point" or any(row[i].text for row in rows)]
-    return [HEADERS[i] for i in shown], [[row[i] for i in shown] for row in rows]
+    rows = [_row(comparison) for comparison in comparisons]
+    columns = [i for i, name in enumerate(HEADERS) if name != "point" or any(row[i].text for row in rows)]
+    return [HEADERS[i] for i in columns], [[row[i] for i in columns] for row in rows]
 
 
-def _row(item: Comparison) -> tuple[Cell, ...]:
-    unit = "" if item.unit == "s" else f" {item.unit}"
-    kind = {"more": "more", "less": "less"}.get(item.verdict_all, "")
+def _row(comparison: Comparison) -> tuple[Cell, ...]:
+    unit = "" if comparison.unit == "s" else f" {comparison.unit}"
+    kind = {"more": "more", "less": "less"}.get(comparison.verdict_all, "")
     return (
-        Cell(item.arm),
-        Cell(item.baseline),
-        Cell(item.point),
-        Cell(item.phase),
-        Cell(f"{item.metric}{unit}"),
-        *(_figure(value, "{:.3f}") for value in (item.ratio, item.low, item.high)),
-        _figure(item.difference, "{:+.4g}"),
-        Cell(str(item.n), item.n),
-        Cell(_verdict(item), kind=kind),
+        Cell(comparison.arm),
+        Cell(comparison.baseline),
+        Cell(comparison.point),
+        Cell(comparison.phase),
+        Cell(f"{comparison.metric}{unit}"),
+        *(_figure(value, "{:.3f}") for value in (comparison.ratio, comparison.low, comparison.high)),
+        _figure(comparison.difference, "{:+.4g}"),
+        Cell(str(comparison.n), comparison.n),
+        Cell(_verdict(comparison), kind=kind),
     )
 
 
-def _verdict(item: Comparison) -> str:
-    if item.verdict == item.verdict_all or item.control:
-        return item.verdict
-    return f"{item.verdict}, but not significant after correcting for {item.family} comparisons"
+def _verdict(comparison: Comparison) -> str:
+    if comparison.verdict == comparison.verdict_all or comparison.control:
+        return comparison.verdict
+    return f"{comparison.verdict}, but not significant after correcting for {comparison.family} comparisons"
 
 
 def _figure(value: float | None, form: str) -> Cell:
@@ -143,15 +143,15 @@ def _figure(value: float | None, form: str) -> Cell:
 def comparison_filters(
     headers: Sequence[str], rows: Sequence[Sequence[Cell]]
 ) -> list[tuple[str, int, Sequence[str], str]]:
-    found: list[tuple[str, int, Sequence[str], str]] = []
+    filters: list[tuple[str, int, Sequence[str], str]] = []
     for name, chosen in _FILTERS:
         if name not in headers:
             continue
         column = headers.index(name)
         values = list(dict.fromkeys(row[column].text for row in rows if row[column].text))
         if len(values) > 1:
-            found.append((name, column, values, chosen))
-    return found
+            filters.append((name, column, values, chosen))
+    return filters
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {

@@ -37,11 +37,11 @@ class TasksView:
 
 @dataclass(frozen=True)
 class FlameView:
-    """``coloured``: against a baseline. ``line``: what differs, in words."""
+    """A flame graph with its tables."""
 
     picture: Picture
-    coloured: bool
-    line: str
+    coloured: bool  # against a baseline
+    line: str  # what differs, in words
     tables: Sequence[ProfileTable]
 
 
@@ -67,7 +67,7 @@ class SessionView:
 
     session: Session
     analysis: Analysis
-    said: Explanation
+    explanation: Explanation
     findings: Sequence[Sequence[str]]
     sections: Sequence[SessionSection]
     intervals: Picture | None
@@ -80,10 +80,10 @@ class SessionView:
 
     @property
     def pictures(self) -> list[Picture]:
-        found = [self.intervals, self.attribution, *(part.picture for part in self.tasks), self.runs]
-        found += [flame.picture for part in self.profiles for flame in part.flames]
-        found += [track.picture for track in self.tracks]
-        return [item for item in found if item]
+        pictures = [self.intervals, self.attribution, *(part.picture for part in self.tasks), self.runs]
+        pictures += [flame.picture for part in self.profiles for flame in part.flames]
+        pictures += [track.picture for track in self.tracks]
+        return [picture for picture in pictures if picture]
 
 
 def view(
@@ -99,7 +99,7 @@ def view(
     return SessionView(
         session=session,
         analysis=analysis,
-        said=explain(session, analysis),
+        explanation=explain(session, analysis),
         findings=findings,
         sections=list(_sections(session)),
         intervals=plot_intervals(whole_real(analysis.comparisons), analysis.margin, f"{session.id}-intervals"),
@@ -127,24 +127,24 @@ def find_tracks(session: Session, analysis: Analysis, store: Any) -> tuple[Track
 def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:
     tables = task_tables(analysis, "; ")
     places = dict.fromkeys((table.phase, table.point) for table in tables)
-    found = []
+    views = []
     for i, (phase, point) in enumerate(places, 1):
-        picture = plot_tasks([item for item in analysis.arms if item.point == point], phase, f"{session.id}-tasks-{i}")
-        found.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
-    return found
+        picture = plot_tasks([runs for runs in analysis.arms if runs.point == point], phase, f"{session.id}-tasks-{i}")
+        views.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
+    return views
 
 
 def _profiles(session: Session) -> list[ProfileView]:
-    made = []
-    for i, found in enumerate(analyse_profiles(session), 1):
-        said = about(found)
+    views = []
+    for i, analysis in enumerate(analyse_profiles(session), 1):
+        description = about(analysis)
         name = f"{session.id}-flame-{i}-"
         flames = [
-            FlameView(plot_flame(flame, arm, "", f"{name}{number}", said), False, "", ())
-            for number, (arm, flame) in enumerate(found.flames.items(), 1)
+            FlameView(plot_flame(flame, arm, "", f"{name}{number}", description), False, "", ())
+            for number, (arm, flame) in enumerate(analysis.flames.items(), 1)
         ]
-        for number, item in enumerate(found.arms, len(flames) + 1):
-            picture = plot_flame(item.flame, item.arm, item.baseline, f"{name}{number}", said)
-            flames.append(FlameView(picture, True, differs(item, found.point), tables(item, found.point)))
-        made.append(ProfileView(said, flames))
-    return made
+        for number, profile in enumerate(analysis.arms, len(flames) + 1):
+            picture = plot_flame(profile.flame, profile.arm, profile.baseline, f"{name}{number}", description)
+            flames.append(FlameView(picture, True, differs(profile, analysis.point), tables(profile, analysis.point)))
+        views.append(ProfileView(description, flames))
+    return views

@@ -76,8 +76,8 @@ def same(values: Sequence[str]) -> dict[str, str]:
 
 def address_of(path: str, **query: str) -> str:
     """Return an address as links have it: empty values left out, names in order."""
-    given = sorted((name, value) for name, value in query.items() if value)
-    return f"{path}?{urlencode(given)}" if given else path
+    pairs = sorted((name, value) for name, value in query.items() if value)
+    return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
 def slug(text: str) -> str:

@@ -19,32 +19,33 @@ _LOOKS = 6
 def plot_attribution(ladders: Sequence[Ladder], name: str = "attribution") -> Picture | None:
     """Return the plot. ``ladders``: one for each arm and point, of the whole run's real time. None without ladders, or
     if a baseline of zero leaves no share. Steps that save time extend to the left."""
-    rows = [item for item in ladders if item.whole.share and all(step.share for step in item.steps)]
+    rows = [ladder for ladder in ladders if ladder.whole.share and all(step.share for step in ladder.steps)]
     if not rows:
         return None
-    steps = sorted({step.name for item in rows for step in item.steps}, key=_order)
-    labels = [units.against(item) for item in rows]
-    left = label_width(labels)
-    right = 20 + max(len(_percent(item.whole)) for item in rows) * CHARACTER
+    steps = sorted({step.name for ladder in rows for step in ladder.steps}, key=_order)
+    labels = [units.against(ladder) for ladder in rows]
+    label_space = label_width(labels)
+    right = 20 + max(len(_percent(ladder.whole)) for ladder in rows) * CHARACTER
     low, high = _span(rows)
-    scale = Scale(low, high, left, left + _PLOT)
+    scale = Scale(low, high, label_space, label_space + _PLOT)
     bottom = _TOP + _ROW * len(rows)
     parts = []
     for tick in linear_ticks(low, high):
         parts.append(line(scale.at(tick), _TOP - 4, scale.at(tick), bottom, "grid"))
         words = f"{tick * 100:+g} %" if tick else "0"
         parts.append(text(scale.at(tick), _TOP - 12, words, "middle", "quiet"))
-    for i, (item, label) in enumerate(zip(rows, labels, strict=True)):
-        parts += _row(item, label, _TOP + _ROW * (i + 0.5), scale, steps)
+    for i, (ladder, label) in enumerate(zip(rows, labels, strict=True)):
+        parts += _row(ladder, label, _TOP + _ROW * (i + 0.5), scale, steps)
     parts.append(line(scale.at(0), _TOP - 4, scale.at(0), bottom, "zero"))
     parts += _legend(steps, 8, bottom + _LEGEND)
-    said = "; ".join(
-        f"{label}: {', '.join(f'{step.name} {_percent(step)}' for step in item.steps)}, whole {_percent(item.whole)}"
-        for item, label in zip(rows, labels, strict=True)
+    description = "; ".join(
+        f"{label}: {', '.join(f'{step.name} {_percent(step)}' for step in ladder.steps)}, "
+        f"whole {_percent(ladder.whole)}"
+        for ladder, label in zip(rows, labels, strict=True)
     )
     return Picture(
-        name, "Where the cost comes from, in percent of the baseline's real time and flush", said,
-        left + _PLOT + right, bottom + _LEGEND + 14, "".join(parts),
+        name, "Where the cost comes from, in percent of the baseline's real time and flush", description,
+        label_space + _PLOT + right, bottom + _LEGEND + 14, "".join(parts),
     )  # fmt: skip
 
 
@@ -56,8 +57,8 @@ def _order(name: str) -> tuple[int, str]:
 def _look(name: str, steps: Sequence[str]) -> str:
     if name in _STEPS:
         return f"step{_STEPS.index(name)}"
-    rest = [item for item in steps if item not in _STEPS]
-    return f"step{len(_STEPS) + rest.index(name) % (_LOOKS - len(_STEPS))}"
+    others = [step for step in steps if step not in _STEPS]
+    return f"step{len(_STEPS) + others.index(name) % (_LOOKS - len(_STEPS))}"
 
 
 def _share(step: LadderStep) -> float:
@@ -73,19 +74,21 @@ def _percent(step: LadderStep) -> str:
 
 def _span(rows: Sequence[Ladder]) -> tuple[float, float]:
     """Return the range of all bars, and of the wholes' intervals unless they dwarf the bars."""
-    plus = max(sum(max(_share(step), 0) for step in item.steps) for item in rows)
-    minus = min(sum(min(_share(step), 0) for step in item.steps) for item in rows)
+    plus = max(sum(max(_share(step), 0) for step in ladder.steps) for ladder in rows)
+    minus = min(sum(min(_share(step), 0) for step in ladder.steps) for ladder in rows)
     reach = max(plus, -minus, 0.01)
-    ends = [end for item in rows if item.whole.share for end in (item.whole.share.low, item.whole.share.high) if end]
+    ends = [
+        end for ladder in rows if ladder.whole.share for end in (ladder.whole.share.low, ladder.whole.share.high) if end
+    ]
     high = max([plus, *(min(end, 2 * reach) for end in ends)])
     low = min([minus, *(max(end, -reach) for end in ends)])
     return low - 0.03 * reach, high + 0.03 * reach
 
 
-def _row(item: Ladder, label: str, y: float, scale: Scale, steps: Sequence[str]) -> list[str]:
+def _row(ladder: Ladder, label: str, y: float, scale: Scale, steps: Sequence[str]) -> list[str]:
     parts = [text(scale.left - 10, y + 4, shortened(label, scale.left - 10), "end")]
     ends = {True: 0.0, False: 0.0}
-    for step in item.steps:
+    for step in ladder.steps:
         share = _share(step)
         start = ends[share >= 0]
         ends[share >= 0] = start + share
@@ -95,15 +98,17 @@ def _row(item: Ladder, label: str, y: float, scale: Scale, steps: Sequence[str])
         words = f"{share * 100:+z.1f}"
         if width > len(words) * CHARACTER + 6:
             parts.append(text(x + width / 2, y, words, "middle", "inside"))
-    whole = item.whole.share
+    whole = ladder.whole.share
     if whole:
         under = y + _BAR / 2 + 2
         if whole.low is not None and whole.high is not None:
             ends_ = scale.at(scale.clamp(whole.low)), scale.at(scale.clamp(whole.high))
             parts.append(line(ends_[0], under, ends_[1], under, "whole"))
         if scale.within(whole.estimate):
-            parts.append(circle(scale.at(whole.estimate), under, 4, "whole", f"{label}: whole {_percent(item.whole)}"))
-    parts.append(text(scale.right + 12, y + 4, _percent(item.whole)))
+            parts.append(
+                circle(scale.at(whole.estimate), under, 4, "whole", f"{label}: whole {_percent(ladder.whole)}")
+            )
+    parts.append(text(scale.right + 12, y + 4, _percent(ladder.whole)))
     return parts
 
 

@@ -39,22 +39,22 @@ def _heading(arm: str, baseline: str, seconds: float) -> str:
     return f"{arm}: {units.seconds(seconds)} of CPU per run" + (f", coloured against {baseline}" if baseline else "")
 
 
-def _frames(item: Frame, x: float, depth: int, scale: float, whole: Frame) -> Iterator[str]:
-    width, y = item.seconds * scale, _TOP + depth * _ROW
-    label = shortened(item.name, width - _PAD) if width > 3 * CHARACTER + _PAD else ""
+def _frames(node: Frame, x: float, depth: int, scale: float, whole: Frame) -> Iterator[str]:
+    width, y = node.seconds * scale, _TOP + depth * _ROW
+    label = shortened(node.name, width - _PAD) if width > 3 * CHARACTER + _PAD else ""
     yield frame(
-        (x, y, width, _ROW - 1), item.name, label, f"frame {_shade(item.cost)} {_kind(item)}", _hint(item, whole)
+        (x, y, width, _ROW - 1), node.name, label, f"frame {_shade(node.cost)} {_kind(node)}", _hint(node, whole)
     )
-    for below in item.below:
+    for below in node.below:
         yield from _frames(below, x, depth + 1, scale, whole)
         x += below.seconds * scale
 
 
-def _kind(item: Frame) -> str:
+def _kind(node: Frame) -> str:
     """Return the class of a frame: part of the machine or process; a program's function, by its form; the kernel's."""
-    if len(item.path) <= 2:
+    if len(node.path) <= 2:
         return "part"
-    return "program" if item.name.endswith(")") or item.name.startswith("[") else "kernel"
+    return "program" if node.name.endswith(")") or node.name.startswith("[") else "kernel"
 
 
 def _shade(cost: StackCost | None) -> str:
@@ -64,13 +64,13 @@ def _shade(cost: StackCost | None) -> str:
     return f"{'more' if cost.difference.estimate > 0 else 'less'}{1 + sum(share >= limit for limit in _SHADES)}"
 
 
-def _hint(item: Frame, whole: Frame) -> str:
-    share = item.seconds / whole.seconds if whole.seconds else 0.0
-    said = f"{item.name}: {units.seconds(item.seconds)}, {units.share(share, 1)} of all"
-    cost = item.cost
+def _hint(node: Frame, whole: Frame) -> str:
+    share = node.seconds / whole.seconds if whole.seconds else 0.0
+    hint = f"{node.name}: {units.seconds(node.seconds)}, {units.share(share, 1)} of all"
+    cost = node.cost
     if cost is None:
-        return said
-    return f"{said}; {cost.baseline} {units.seconds(cost.base_mean)}: {amount_interval(cost.difference.together)}"
+        return hint
+    return f"{hint}; {cost.baseline} {units.seconds(cost.base_mean)}: {amount_interval(cost.difference.together)}"
 
 
 def _legend(baseline: str, y: float) -> list[str]:
@@ -88,18 +88,18 @@ def _legend(baseline: str, y: float) -> list[str]:
 
 def _words(flame: Frame, baseline: str) -> str:
     """Return the parts, largest first, and the largest differences, for those who do not see the graph."""
-    parts = sorted(flame.below, key=lambda item: -item.seconds)
-    said = "; ".join(f"{item.name} {units.seconds(item.seconds)}" for item in parts)
+    parts = sorted(flame.below, key=lambda node: -node.seconds)
+    summary = "; ".join(f"{node.name} {units.seconds(node.seconds)}" for node in parts)
     if not baseline:
-        return said
+        return summary
     differing = sorted(_ends(flame), key=lambda cost: -abs(cost.difference.estimate))
-    named = "; ".join(f"{cost.name[-1]} {amount_interval(cost.difference.together)}" for cost in differing[:3])
-    return f"{said}. Differs most: {named}" if named else f"{said}. No function differs significantly"
+    largest = "; ".join(f"{cost.name[-1]} {amount_interval(cost.difference.together)}" for cost in differing[:3])
+    return f"{summary}. Differs most: {largest}" if largest else f"{summary}. No function differs significantly"
 
 
-def _ends(item: Frame) -> Iterator[StackCost]:
+def _ends(node: Frame) -> Iterator[StackCost]:
     """Return where a significant difference can't be followed any farther."""
-    below = [cost for frame in item.below for cost in _ends(frame)]
+    below = [cost for frame in node.below for cost in _ends(frame)]
     yield from below
-    if not below and len(item.path) > 2 and item.cost and item.cost.difference.significant:
-        yield item.cost
+    if not below and len(node.path) > 2 and node.cost and node.cost.difference.significant:
+        yield node.cost

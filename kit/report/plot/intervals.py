@@ -16,16 +16,19 @@ from kit.report.plot.scale import Scale, ratio_ticks, spread
 _ROW, _TOP, _PLOT = 30.0, 34.0, 420.0
 
 
-def plot_intervals(found: Sequence[Comparison], margin: float, name: str = "intervals") -> Picture | None:
+def plot_intervals(comparisons: Sequence[Comparison], margin: float, name: str = "intervals") -> Picture | None:
     """Return the plot; None if there is nothing to draw. Filled dots are verdicts by simultaneous intervals."""
-    rows = [item for item in found if item.ratio is not None]
+    rows = [comparison for comparison in comparisons if comparison.ratio is not None]
     if not rows:
         return None
-    labels = [units.against(item) for item in rows]
-    left = label_width(labels)
-    right = 20 + max(len(percent_interval(item.estimate)) for item in rows) * CHARACTER
-    reach = spread([end for item in rows for end in (item.low, item.high, item.ratio) if end]) * 1.05
-    scale = Scale(math.exp(-reach), math.exp(reach), left, left + _PLOT, log=True)
+    labels = [units.against(comparison) for comparison in rows]
+    label_space = label_width(labels)
+    right = 20 + max(len(percent_interval(comparison.estimate)) for comparison in rows) * CHARACTER
+    reach = (
+        spread([end for comparison in rows for end in (comparison.low, comparison.high, comparison.ratio) if end])
+        * 1.05
+    )
+    scale = Scale(math.exp(-reach), math.exp(reach), label_space, label_space + _PLOT, log=True)
     bottom = _TOP + _ROW * len(rows)
     parts = []
     for tick in ratio_ticks(scale.low, scale.high):
@@ -33,32 +36,36 @@ def plot_intervals(found: Sequence[Comparison], margin: float, name: str = "inte
         parts.append(line(x, _TOP - 4, x, bottom, "grid"))
         parts.append(text(x, _TOP - 12, units.percent(tick) if abs(tick - 1) > 1e-9 else "0", "middle", "quiet"))
     parts.append(line(scale.at(1), _TOP - 4, scale.at(1), bottom, "zero"))
-    for i, (item, label) in enumerate(zip(rows, labels, strict=True)):
-        parts += _row(item, label, _TOP + _ROW * (i + 0.5), scale, margin)
-    said = "; ".join(
-        f"{label}: {percent_interval(item.estimate)}, {sentence(item, margin)}"
-        for item, label in zip(rows, labels, strict=True)
+    for i, (comparison, label) in enumerate(zip(rows, labels, strict=True)):
+        parts += _row(comparison, label, _TOP + _ROW * (i + 0.5), scale, margin)
+    description = "; ".join(
+        f"{label}: {percent_interval(comparison.estimate)}, {sentence(comparison, margin)}"
+        for comparison, label in zip(rows, labels, strict=True)
     )
     return Picture(
-        name, "Real time of the whole run against the baseline, with 95 % intervals", said,
-        left + _PLOT + right, bottom + 12, "".join(parts),
+        name, "Real time of the whole run against the baseline, with 95 % intervals", description,
+        label_space + _PLOT + right, bottom + 12, "".join(parts),
     )  # fmt: skip
 
 
-def _row(item: Comparison, label: str, y: float, scale: Scale, margin: float) -> list[str]:
-    kind = {MORE: "more", LESS: "less"}.get(item.verdict_all, "none")
+def _row(comparison: Comparison, label: str, y: float, scale: Scale, margin: float) -> list[str]:
+    kind = {MORE: "more", LESS: "less"}.get(comparison.verdict_all, "none")
     parts = [text(scale.left - 10, y + 4, shortened(label, scale.left - 10), "end")]
-    if item.low_all and item.high_all and not item.control:
-        parts.append(line(scale.at(scale.clamp(item.low_all)), y, scale.at(scale.clamp(item.high_all)), y, "wide"))
-    ratio = item.ratio or 1.0
-    low, high = item.low or ratio, item.high or ratio
+    if comparison.low_all and comparison.high_all and not comparison.control:
+        parts.append(
+            line(scale.at(scale.clamp(comparison.low_all)), y, scale.at(scale.clamp(comparison.high_all)), y, "wide")
+        )
+    ratio = comparison.ratio or 1.0
+    low, high = comparison.low or ratio, comparison.high or ratio
     parts.append(line(scale.at(scale.clamp(low)), y, scale.at(scale.clamp(high)), y, f"{kind} line"))
     if high > scale.high:
         parts.append(path(f"M{scale.right:.1f} {y:.1f} l-9 -5 v10 z", kind))
     if low < scale.low:
         parts.append(path(f"M{scale.left:.1f} {y:.1f} l9 -5 v10 z", kind))
-    said = percent_interval(item.estimate)
+    interval = percent_interval(comparison.estimate)
     if scale.within(ratio):
-        parts.append(circle(scale.at(ratio), y, 5, f"{kind} line", f"{label}: {said}, {sentence(item, margin)}"))
-    parts.append(text(scale.right + 12, y + 4, said))
+        parts.append(
+            circle(scale.at(ratio), y, 5, f"{kind} line", f"{label}: {interval}, {sentence(comparison, margin)}")
+        )
+    parts.append(text(scale.right + 12, y + 4, interval))
     return parts

@@ -58,16 +58,15 @@ text {{ font: 13px {FONTS}; fill: #1c2330; }}
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture. ``text`` describes the picture in words. Sizes are in CSS pixels. ``kind``: classes of an interactive
-    picture; others are images."""
+    """A picture."""
 
     name: str
     title: str
-    text: str
-    width: float
-    height: float
+    text: str  # describes the picture in words, for those who do not see it
+    width: float  # CSS pixels
+    height: float  # CSS pixels
     body: str
-    kind: str = ""
+    kind: str = ""  # classes of an interactive picture; others are images
 
     @property
     def identifier(self) -> str:

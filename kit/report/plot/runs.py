@@ -18,43 +18,43 @@ _FAR = 4.0
 
 def plot_runs(arms: Sequence[ArmRuns], name: str = "runs") -> Picture | None:
     """Return real time of the whole run. None if no run succeeded. Disturbed runs are hollow."""
-    rows = [(item, found) for item in arms if (found := item.time_range)]
+    rows = [(runs, times) for runs in arms if (times := runs.time_range)]
     if not rows:
         return None
-    least, most = min(found.least for _, found in rows), max(found.most for _, found in rows)
+    least, most = min(times.least for _, times in rows), max(times.most for _, times in rows)
     log = most / least > _FAR
     margin = 0.0 if log else 0.03 * (most - least or most)
-    labels = [f"{item.arm}{units.at(item.point)}" for item, _ in rows]
-    left = label_width(labels)
+    labels = [f"{runs.arm}{units.at(runs.point)}" for runs, _ in rows]
+    label_space = label_width(labels)
     low, high = least - margin, most + margin
-    scale = Scale(low / 1.05 if log else low, high * 1.05 if log else high, left, left + _PLOT, log=log)
+    scale = Scale(low / 1.05 if log else low, high * 1.05 if log else high, label_space, label_space + _PLOT, log=log)
     bottom = _TOP + _ROW * len(rows)
     parts = []
     for tick in seconds_ticks(scale.low, scale.high, log):
         parts.append(line(scale.at(tick), _TOP - 4, scale.at(tick), bottom, "grid"))
         parts.append(text(scale.at(tick), _TOP - 12, f"{tick:g} s", "middle", "quiet"))
     thinned = 1
-    for i, ((item, found), label) in enumerate(zip(rows, labels, strict=True)):
-        step = max(1, -(-item.count // MOST))
+    for i, ((runs, times), label) in enumerate(zip(rows, labels, strict=True)):
+        step = max(1, -(-runs.count // MOST))
         thinned = max(thinned, step)
-        parts += _row(item, found, label, _TOP + _ROW * (i + 0.5), scale, step)
+        parts += _row(runs, times, label, _TOP + _ROW * (i + 0.5), scale, step)
     title = "Every run: real time of the whole, first round above, last below; the bar is the mean"
     title += f" (one run in {thinned} is drawn)" if thinned > 1 else ""
-    said = "; ".join(
-        f"{label}: {item.count} runs from {units.seconds(found.least)} to {units.seconds(found.most)}, "
-        f"mean {units.seconds(found.mean)}"
-        for (item, found), label in zip(rows, labels, strict=True)
+    description = "; ".join(
+        f"{label}: {runs.count} runs from {units.seconds(times.least)} to {units.seconds(times.most)}, "
+        f"mean {units.seconds(times.mean)}"
+        for (runs, times), label in zip(rows, labels, strict=True)
     )
-    return Picture(name, title, said, left + _PLOT + _RIGHT, bottom + 12, "".join(parts))
+    return Picture(name, title, description, label_space + _PLOT + _RIGHT, bottom + 12, "".join(parts))
 
 
-def _row(item: ArmRuns, found: TimeRange, label: str, y: float, scale: Scale, step: int) -> list[str]:
+def _row(runs: ArmRuns, times: TimeRange, label: str, y: float, scale: Scale, step: int) -> list[str]:
     parts = [text(scale.left - 10, y + 4, shortened(label, scale.left - 10), "end")]
     parts.append(line(scale.left, y + _ROW / 2, scale.right, y + _ROW / 2, "grid"))
-    parts.append(line(scale.at(found.mean), y - _BAND / 2, scale.at(found.mean), y + _BAND / 2, "mean"))
-    for run in item.times(step):
-        offset = (run.place / (item.count - 1) - 0.5) * _BAND if item.count > 1 else 0.0
+    parts.append(line(scale.at(times.mean), y - _BAND / 2, scale.at(times.mean), y + _BAND / 2, "mean"))
+    for run in runs.times(step):
+        offset = (run.place / (runs.count - 1) - 0.5) * _BAND if runs.count > 1 else 0.0
         hint = f"{label}, round {run.round}: {units.seconds(run.seconds)}{f'; {run.flags}' if run.flags else ''}"
         parts.append(circle(scale.at(run.seconds), y + offset, 4, "flagged" if run.flags else "dot", hint))
-    parts.append(text(scale.right + 12, y + 4, units.seconds(found.mean)))
+    parts.append(text(scale.right + 12, y + 4, units.seconds(times.mean)))
     return parts

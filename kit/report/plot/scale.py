@@ -11,13 +11,13 @@ _FARTHEST = 300.0  # from 1, as a logarithm: two noisy runs have intervals that 
 
 @dataclass(frozen=True)
 class Scale:
-    """From ``low``–``high`` to ``left``–``right``; ``log``: on a logarithmic scale."""
+    """A map from values, ``low`` to ``high``, to pixels, ``left`` to ``right``."""
 
     low: float
     high: float
     left: float
     right: float
-    log: bool = False
+    log: bool = False  # logarithmic
 
     def at(self, value: float) -> float:
         low, high = self._of(self.low), self._of(self.high)
@@ -55,12 +55,12 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 def seconds_ticks(low: float, high: float, log: bool) -> list[float]:
     if not log:
         return linear_ticks(low, high)
-    found = [
+    ticks = [
         factor * 10.0**k
         for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         for factor in (1, 2, 5)
     ]
-    return [tick for tick in found if low <= tick <= high]
+    return [tick for tick in ticks if low <= tick <= high]
 
 
 def spread(values: Sequence[float]) -> float:

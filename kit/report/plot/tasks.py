@@ -36,14 +36,14 @@ class _Row:
 
 def plot_tasks(arms: Sequence[ArmRuns], phase: str, name: str = "tasks") -> Picture | None:
     """Return the typical run of each arm; None without known tasks."""
-    rows = [_Row(run, tuple(_pack(run.tasks))) for item in arms if (run := item.typical_run(phase))]
+    rows = [_Row(run, tuple(_pack(run.tasks))) for arm_runs in arms if (run := arm_runs.typical_run(phase))]
     if not rows:
         return None
     labels = [f"{row.run.arm}{units.at(row.run.point)}" for row in rows]
-    left = label_width(labels)
+    label_space = label_width(labels)
     high = max(row.end for row in rows)
     low = min(0.0, *(task.started for row in rows for task in row.run.tasks))
-    scale = Scale(low, high, left, left + _PLOT)
+    scale = Scale(low, high, label_space, label_space + _PLOT)
     bottom = _TOP + sum(row.height for row in rows)
     parts = []
     for tick in linear_ticks(low, high, 10):
@@ -58,8 +58,8 @@ def plot_tasks(arms: Sequence[ArmRuns], phase: str, name: str = "tasks") -> Pict
     title = f"Tasks of {phase}, from its start; a typical run of each arm"
     most = max(len(row.run.tasks) for row in rows)
     title += f" (the {MOST} longest of {most})" if most > MOST else ""
-    said = "; ".join(_words(row, label) for row, label in zip(rows, labels, strict=True))
-    return Picture(name, title, said, left + _PLOT + _RIGHT, bottom + _LEGEND + 14, "".join(parts))
+    description = "; ".join(_words(row, label) for row, label in zip(rows, labels, strict=True))
+    return Picture(name, title, description, label_space + _PLOT + _RIGHT, bottom + _LEGEND + 14, "".join(parts))
 
 
 def _pack(tasks: Sequence[BuildTask]) -> Iterator[int]:
@@ -90,8 +90,8 @@ def _look(kind: str, looks: dict[str, str]) -> str:
 def _draw(row: _Row, label: str, top: float, scale: Scale, looks: dict[str, str]) -> list[str]:
     middle, bottom = top + row.height / 2, top + row.height - _GAP / 2
     parts = [text(scale.left - 10, middle, shortened(label, scale.left - 10), "end")]
-    shown = sorted(zip(row.run.tasks, row.lanes, strict=True), key=lambda item: -item[0].elapsed)[:MOST]
-    for task, lane in shown:
+    longest = sorted(zip(row.run.tasks, row.lanes, strict=True), key=lambda placed: -placed[0].elapsed)[:MOST]
+    for task, lane in longest:
         x, width = scale.at(task.started), scale.at(task.started + task.elapsed) - scale.at(task.started)
         y = top + lane * _LANE
         cpu = "" if task.cpu is None else f", CPU {units.seconds(task.cpu)}"

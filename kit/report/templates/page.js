@@ -8,6 +8,9 @@
     theme.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; });
   }
 
+  // Paper can't be unfolded.
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
+
   // Sorting: a button in each header; figures by their data-v, words by their letters.
   const key = (row, column) => {
     const cell = row.cells[column];

@@ -25,13 +25,12 @@ _UNBOUNDED = 11.0
 
 @dataclass(frozen=True)
 class _Choice:
-    """A choice of arms. ``best``: picks that may be the best or are equivalent to its first, the reference of the
-    others. ``same``: those equivalent to the first, itself included. ``beaten``: picks that are significantly worse
-    than another one."""
+    """A choice of arms."""
 
+    #: Picks that may be the best or are equivalent to its first, the reference of the others.
     best: Sequence[RankRow]
-    same: Sequence[RankRow]
-    beaten: Sequence[RankRow]
+    same: Sequence[RankRow]  # those equivalent to the first, itself included
+    beaten: Sequence[RankRow]  # picks that are significantly worse than another one
 
 
 def headline(ranking: Ranking, set_aside: Collection[str] = ()) -> str:
@@ -63,19 +62,19 @@ def advice(ranking: Ranking, set_aside: Collection[str] = ()) -> list[str]:
 def _container_costs(ranking: Ranking, arms: Sequence[str]) -> list[str]:
     """Return what a container costs over none with each of these arms that is one:
     ``+6.3 % [+3.4, +9.1] (layer:overlay2 vs bare)``."""
-    costs = {item.arm: item for item in ranking.costs if item.low_all is not None}
-    contained = [arm for arm in dict.fromkeys(arms) if (known := known_arm(arm)) and known.contained]
+    costs = {comparison.arm: comparison for comparison in ranking.costs if comparison.low_all is not None}
+    contained = [arm for arm in dict.fromkeys(arms) if (parsed := known_arm(arm)) and parsed.contained]
     return [
-        f"{percent_interval(item.together)}{_reservation(item, ranking)} ({item.arm} vs {item.baseline})"
+        f"{percent_interval(cost.together)}{_reservation(cost, ranking)} ({cost.arm} vs {cost.baseline})"
         for arm in contained
-        if (item := costs.get(arm))
+        if (cost := costs.get(arm))
     ]
 
 
-def _reservation(item: Comparison, ranking: Ranking) -> str:
-    if item.equivalent(ranking.margin):
+def _reservation(comparison: Comparison, ranking: Ranking) -> str:
+    if comparison.equivalent(ranking.margin):
         return f", equivalent within {margin(ranking)}"
-    return ", not significant" if item.verdict_all == NOT_SIGNIFICANT else ""
+    return ", not significant" if comparison.verdict_all == NOT_SIGNIFICANT else ""
 
 
 def _cost_line(ranking: Ranking, costs: Sequence[str]) -> list[str]:
@@ -85,8 +84,8 @@ def _cost_line(ranking: Ranking, costs: Sequence[str]) -> list[str]:
 
 
 def _choose(ranking: Ranking, picks: Sequence[RankRow]) -> _Choice:
-    def beats(one: RankRow, other: RankRow) -> bool:
-        return relation(ranking, one.arm, other.arm) == FASTER
+    def beats(row: RankRow, other: RankRow) -> bool:
+        return relation(ranking, row.arm, other.arm) == FASTER
 
     beaten = [row for row in picks if any(beats(other, row) for other in picks)]
     names = {row.arm for row in picks}
@@ -116,10 +115,10 @@ def _use(ranking: Ranking, choice: _Choice, picks: Sequence[RankRow]) -> str:
             return f"Use {in_words(best, 'or')}: no significant difference between them{bound}."
         return f"No significant difference between {in_words(best)}{bound}."
     each = all(
-        relation(ranking, one.arm, other.arm) == EQUIVALENT
-        for one in choice.same
+        relation(ranking, row.arm, other.arm) == EQUIVALENT
+        for row in choice.same
         for other in choice.same
-        if one is not other
+        if row is not other
     )
     if each:
         return f"Use {in_words([row.arm for row in choice.same], 'or')}: equivalent within {within}."
@@ -131,9 +130,9 @@ def _bound(ranking: Ranking, rows: Sequence[RankRow]) -> str:
     """Return ``; at most 12 % apart``: the farthest bound of these arms' pairs. It is wrong only if a pair's bound on
     the side of its true difference is, and all bounds on those sides hold with 95 %."""
     names = {row.arm for row in rows}
-    known = [pair for pair in ranking.pairs if {pair.arm, pair.other} <= names]
-    bounds = [pair.ratio.bounded for pair in known if pair.ratio.bounded]
-    ends = [end for item in bounds for end in (item.high, item.low and 1 / item.low) if end]
+    pairs = [pair for pair in ranking.pairs if {pair.arm, pair.other} <= names]
+    bounds = [pair.ratio.bounded for pair in pairs if pair.ratio.bounded]
+    ends = [end for bound in bounds for end in (bound.high, bound.low and 1 / bound.low) if end]
     if not ends or max(ends) >= _UNBOUNDED:
         return ""
     size = (max(ends) - 1) * 100
@@ -159,12 +158,12 @@ def sweep_advice(rankings: Sequence[Ranking], set_aside: Collection[str] = ()) -
         for ranking in rankings
         for cost in _container_costs(ranking, [ranking.reference])
     ]
-    said = _cost_line(rankings[0], costs) if rankings else []
-    for word, found in (("Use", use), ("Avoid", avoid)):
-        parts = [f"{arms} {_where(points, len(rankings))}" for arms, points in found.items()]
+    lines = _cost_line(rankings[0], costs) if rankings else []
+    for word, groups in (("Use", use), ("Avoid", avoid)):
+        parts = [f"{arms} {_where(points, len(rankings))}" for arms, points in groups.items()]
         more = f"; {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
-        said += [f"{word} {'; '.join(parts[:_NAMED])}{more}."] if parts else []
-    return said
+        lines += [f"{word} {'; '.join(parts[:_NAMED])}{more}."] if parts else []
+    return lines
 
 
 def _where(points: Sequence[str], every: int) -> str:
@@ -175,14 +174,14 @@ def _where(points: Sequence[str], every: int) -> str:
 
 def _avoid(ranking: Ranking, choice: _Choice, beaten: Sequence[RankRow]) -> Iterator[str]:
     """Return the arms to avoid, the worst first."""
-    said = []
+    entries = []
     for row in reversed(beaten):
         by = next(other for other in (*choice.best, *choice.beaten) if _is_worse(ranking, row, other))
         pair = _pair(ranking, row.arm, by.arm)
-        said.append(f"{row.arm}: {size(pair, ranking)} than {by.arm}" if pair else row.arm)
-    if said:
-        more = f"; {len(said) - _NAMED} more" if len(said) > _NAMED else ""
-        yield f"Avoid {'; '.join(said[:_NAMED])}{more}."
+        entries.append(f"{row.arm}: {size(pair, ranking)} than {by.arm}" if pair else row.arm)
+    if entries:
+        more = f"; {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
+        yield f"Avoid {'; '.join(entries[:_NAMED])}{more}."
 
 
 def _is_worse(ranking: Ranking, row: RankRow, other: RankRow) -> bool:
@@ -192,35 +191,35 @@ def _is_worse(ranking: Ranking, row: RankRow, other: RankRow) -> bool:
 def _only(ranking: Ranking, row: RankRow) -> str:
     if costs := _cost_line(ranking, _container_costs(ranking, [row.arm])):
         return costs[0]
-    other = next((item for item in ranking.rows if not item.pick and item.against), None)
+    other = next((candidate for candidate in ranking.rows if not candidate.pick and candidate.against), None)
     pair = _pair(ranking, row.arm, other.arm) if other else None
     if pair is None:
         why = "no other arm has a ratio to it" if ranking.unranked else "no other arm to compare it with"
         return f"{row.arm}: {why}."
-    found = {EQUIVALENT: f", equivalent within {margin(ranking)}", INCONCLUSIVE: ", not significant"}
-    said = found.get(relation(ranking, pair.arm, pair.other), "")
+    verdicts = {EQUIVALENT: f", equivalent within {margin(ranking)}", INCONCLUSIVE: ", not significant"}
+    verdict = verdicts.get(relation(ranking, pair.arm, pair.other), "")
     more = " Run more rounds for an interval." if pair.ratio.together.low is None else ""
-    return f"{row.arm} vs {pair.other}: {difference(pair)}{said}.{more}"
+    return f"{row.arm} vs {pair.other}: {difference(pair)}{verdict}.{more}"
 
 
 def switch_notes(ranking: Ranking) -> Iterator[str]:
     """Say what it costs to switch a Docker to containerd's image store, where a session has both drivers: of layers
     first."""
-    known = {row.arm: arm for row in ranking.picks if not ranking.labelled and (arm := known_arm(row.arm))}
-    for name, arm in sorted(known.items(), key=lambda item: item[1].placement != "layer"):
+    parsed = {row.arm: arm for row in ranking.picks if not ranking.labelled and (arm := known_arm(row.arm))}
+    for name, arm in sorted(parsed.items(), key=lambda entry: entry[1].placement != "layer"):
         before = str(replace(arm, driver=GRAPH_DRIVER))
-        pair = _pair(ranking, name, before) if arm.driver == IMAGE_STORE and before in known else None
+        pair = _pair(ranking, name, before) if arm.driver == IMAGE_STORE and before in parsed else None
         if pair:
             better, worse = ("faster", "slower") if is_time(ranking) else ("better", "worse")
-            found = {
+            verdicts = {
                 EQUIVALENT: f", equivalent within {margin(ranking)}",
                 INCONCLUSIVE: ", not significant",
                 FASTER: f", {better}",
                 SLOWER: f", {worse}",
             }
-            verdict = found.get(relation(ranking, name, before), "")
-            said = f"Switching from {before} to {name} (containerd's image store) changes the result"
-            yield f"{said}{units.at(ranking.point)} by {difference(pair)}{verdict}."
+            verdict = verdicts.get(relation(ranking, name, before), "")
+            sentence = f"Switching from {before} to {name} (containerd's image store) changes the result"
+            yield f"{sentence}{units.at(ranking.point)} by {difference(pair)}{verdict}."
 
 
 def relation(ranking: Ranking, arm: str, other: str) -> str:
@@ -233,11 +232,11 @@ def relation(ranking: Ranking, arm: str, other: str) -> str:
 
 def _pair(ranking: Ranking, arm: str, other: str) -> Difference | None:
     """Return the first over the second."""
-    for item in ranking.pairs:
-        if (item.arm, item.other) == (arm, other):
-            return item
-        if (item.arm, item.other) == (other, arm):
-            return item.turned
+    for pair in ranking.pairs:
+        if (pair.arm, pair.other) == (arm, other):
+            return pair
+        if (pair.arm, pair.other) == (other, arm):
+            return pair.turned
     return None
 
 
@@ -245,10 +244,10 @@ def margin(ranking: Ranking) -> str:
     return f"±{units.asked(ranking.margin)}"
 
 
-def size(item: Difference, ranking: Ranking) -> str:
+def size(pair: Difference, ranking: Ranking) -> str:
     """Return ``12 % slower``, ``2.4 times slower``, ``8 % faster``; of other metrics more and less."""
     less, more = ("faster", "slower") if is_time(ranking) else ("less", "more")
-    ratio = item.ratio.estimate
+    ratio = pair.ratio.estimate
     word = more if ratio > 1 else less
     times = max(ratio, 1 / ratio)
     if times >= _TIMES:
@@ -257,9 +256,9 @@ def size(item: Difference, ranking: Ranking) -> str:
     return f"{size:.0f} % {word}" if size >= 10 else f"{size:.1f} % {word}"
 
 
-def difference(item: Difference) -> str:
+def difference(pair: Difference) -> str:
     """Return the simultaneous interval."""
-    return percent_interval(item.ratio.together)
+    return percent_interval(pair.ratio.together)
 
 
 def is_time(ranking: Ranking) -> bool:

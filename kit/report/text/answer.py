@@ -73,23 +73,23 @@ def answer(session: Session, analysis: Analysis, width: int = COLUMNS) -> str:
     fixed = [*parts, *above, *below, *more]
     rows = LINES - _AROUND - sum(part.count("\n") + 1 for part in fixed if part)
     parts += _tables(session, analysis, width, max(_FEWEST, min(ROWS, rows)))
-    taken = [*(part for part in parts if part), *above, *below, *more]
-    left = LINES - sum(part.count("\n") + 1 for part in taken) - sum(bool(part) for part in parts) - 1
+    placed = [*(part for part in parts if part), *above, *below, *more]
+    free = LINES - sum(part.count("\n") + 1 for part in placed) - sum(bool(part) for part in parts) - 1
     notes = [wrap(line, width, most=3) for line in _notes(session, analysis)]
-    parts += ["\n".join([*above, *_fit(notes, left), *below]), "\n".join(more)]
+    parts += ["\n".join([*above, *_fit(notes, free), *below]), "\n".join(more)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _fit(lines: Sequence[str], left: int) -> list[str]:
-    """Return as many as ``left`` lines take; the last one says how many are left out."""
-    shown: list[str] = []
+def _fit(lines: Sequence[str], free: int) -> list[str]:
+    """Return as many as ``free`` lines take; the last one says how many are left out."""
+    fitting: list[str] = []
     for line in lines:
-        left -= line.count("\n") + 1
-        if left < (len(shown) + 1 < len(lines)):
-            left_out = len(lines) - len(shown)
-            return [*shown, f"{left_out} more note{'s' if left_out > 1 else ''}: --full"]
-        shown.append(line)
-    return shown
+        free -= line.count("\n") + 1
+        if free < (len(fitting) + 1 < len(lines)):
+            left_out = len(lines) - len(fitting)
+            return [*fitting, f"{left_out} more note{'s' if left_out > 1 else ''}: --full"]
+        fitting.append(line)
+    return fitting
 
 
 def _head(session: Session, analysis: Analysis, width: int) -> str:
@@ -106,33 +106,35 @@ def _advice(session: Session, analysis: Analysis, width: int) -> str:
         lines = advice(analysis.rankings[0], copied(session))
     else:
         lines = sweep_advice(analysis.rankings, copied(session))
-    said = [wrap(line, width, most=4) for line in lines]
+    paragraphs = [wrap(line, width, most=4) for line in lines]
     if lines:
         why_not = copied_why(session)
-        said += [wrap(f"Not considered: {arms} ({why}; see --cache cold).", width) for arms, why in why_not]
-    said += [(wrap_command if line.startswith("kit ") else wrap)(line, width) for line in _undecided(session, analysis)]
-    return "\n".join(said)
+        paragraphs += [wrap(f"Not considered: {arms} ({why}; see --cache cold).", width) for arms, why in why_not]
+    paragraphs += [
+        (wrap_command if line.startswith("kit ") else wrap)(line, width) for line in _undecided(session, analysis)
+    ]
+    return "\n".join(paragraphs)
 
 
 def _undecided(session: Session, analysis: Analysis) -> Iterator[str]:
     """Say which arms are inconclusive, and what would decide them."""
-    found = [(ranking, rows) for ranking in analysis.rankings if (rows := ranking.undecided)]
-    if not found:
+    undecided = [(ranking, rows) for ranking in analysis.rankings if (rows := ranking.undecided)]
+    if not undecided:
         yield from what_decides(session, ())
         return
-    named = [
+    entries = [
         _named(row.against if row.pick else row.against.turned, ranking.point)
-        for ranking, rows in found
+        for ranking, rows in undecided
         for row in rows
         if row.against and row.against.ratio.together.low is not None
     ]
-    if not named:
+    if not entries:
         return
-    took = elapsed(session)
-    after = shown_duration(took) if took else summary.rounds(session)
-    more = f"; {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    yield f"Inconclusive after {after}: {'; '.join(named[:_NAMED])}{more}."
-    yield from what_decides(session, [ranking for ranking, _ in found])
+    seconds = elapsed(session)
+    after = shown_duration(seconds) if seconds else summary.rounds(session)
+    more = f"; {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
+    yield f"Inconclusive after {after}: {'; '.join(entries[:_NAMED])}{more}."
+    yield from what_decides(session, [ranking for ranking, _ in undecided])
     if analysis.flagged:
         first = analysis.flagged[0]
         count = len(analysis.flagged)
@@ -171,8 +173,8 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
     if outlook.seconds is None:
         return
     margin = units.asked(rankings[0].margin)
-    shown = f"equivalence{' of the others' if hopeless else ''} within ±{margin} or a difference"
-    yield _how_long(outlook, shown)
+    outcome = f"equivalence{' of the others' if hopeless else ''} within ±{margin} or a difference"
+    yield _how_long(outlook, outcome)
     most = min(outlook.seconds[2], outlook.most) / 60
     alone = bool(WORKER.text(session.facts))  # no machine of a fleet continues a session of its own
     if session.request.until_decided and not alone and not any(sample.kind == TRACED for sample in session.samples):
@@ -183,16 +185,16 @@ def _to_decide(session: Session, rankings: Sequence[Ranking]) -> Iterator[str]:
         yield command or f"Start a new session with --rounds auto --budget {budget}"
 
 
-def _how_long(outlook: Outlook, shown: str) -> str:
+def _how_long(outlook: Outlook, outcome: str) -> str:
     """Say how long it takes until that is shown. No figure is given of what more rounds may never show."""
     longest = f"more than {_minutes(outlook.most / 60)}"
     least, likely, most = (
         longest if math.isinf(seconds) else _minutes(seconds / 60) for seconds in outlook.seconds or ()
     )
     if likely == longest:
-        return f"To show {shown} may take {longest} minutes, if more rounds show it at all:"
+        return f"To show {outcome} may take {longest} minutes, if more rounds show it at all:"
     span = f" (80 % range {least} to {most})" if least != most else ""
-    return f"About {likely} more minute{'s' if likely != '1' else ''}{span} would show {shown}:"
+    return f"About {likely} more minute{'s' if likely != '1' else ''}{span} would show {outcome}:"
 
 
 def _budget(minutes: float) -> str:
@@ -217,11 +219,11 @@ def _measured(analysis: Analysis) -> str:
     """Return what ran and how long it took, where no two arms can be compared."""
     rows = [
         (
-            f"{item.arm}{units.at(item.point)}",
-            units.seconds(item.mean(item.whole, "real")),
-            str(item.measured(item.whole, "real")),
+            f"{runs.arm}{units.at(runs.point)}",
+            units.seconds(runs.mean(runs.whole, "real")),
+            str(runs.measured(runs.whole, "real")),
         )
-        for item in analysis.arms
+        for runs in analysis.arms
     ]
     if not rows:
         return "Nothing was measured."
@@ -231,20 +233,20 @@ def _measured(analysis: Analysis) -> str:
 def _sweep(rankings: Sequence[Ranking], width: int) -> str:
     """Return a column for each point: each arm against the reference; the first and last points where not all fit."""
     arms = list(dict.fromkeys(row.arm for ranking in rankings for row in ranking.rows))
-    shown = list(rankings)
+    columns = list(rankings)
     while True:
-        rows = [[arm, *(_at(arm, ranking) for ranking in shown)] for arm in arms]
-        if any(COPIES in parse_point(item.point) and item.metric in (DURABLE, REAL) for item in shown):
-            rows.append(["copies per hour", *map(_per_hour, shown)])
-        headers = ["", *(ranking.point for ranking in shown)]
-        made = tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
-        if len(shown) <= 2 or max(map(len, made.splitlines())) <= width:
+        rows = [[arm, *(_at(arm, ranking) for ranking in columns)] for arm in arms]
+        if any(COPIES in parse_point(ranking.point) and ranking.metric in (DURABLE, REAL) for ranking in columns):
+            rows.append(["copies per hour", *map(_per_hour, columns)])
+        headers = ["", *(ranking.point for ranking in columns)]
+        table = tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+        if len(columns) <= 2 or max(map(len, table.splitlines())) <= width:
             break
-        del shown[len(shown) // 2]
-    left = len(rankings) - len(shown)
+        del columns[len(columns) // 2]
+    hidden = len(rankings) - len(columns)
     what = caption(rankings[0]).replace(units.at(rankings[0].point), "", 1)
-    lines = [wrap(f"{what}; vs {rankings[0].reference}", width), made]
-    return "\n".join([*lines, f"{left} points between are left out: --full"] if left else lines)
+    lines = [wrap(f"{what}; vs {rankings[0].reference}", width), table]
+    return "\n".join([*lines, f"{hidden} points between are left out: --full"] if hidden else lines)
 
 
 def _per_hour(ranking: Ranking) -> str:
@@ -266,19 +268,19 @@ def _at(arm: str, ranking: Ranking) -> str:
 def _why(analysis: Analysis) -> Iterator[str]:
     """Say where the cost of the reference comes from, else that of the first arm that has a ladder; in which tasks and
     calls."""
-    found = [item for item in analysis.whole_ladders if item.n > 1]
-    references = {(item.reference, item.point) for item in analysis.rankings}
-    wanted = [item for item in found if (item.arm, item.point) in references]
-    yield from map(_split, (wanted or found)[:1])
-    tasks = {(item.comparison.arm, item.comparison.point): item for item in analysis.tasks if item.largest}
-    asked = [key for key in tasks if key in references]
-    for arm, point in (asked or list(tasks))[:1]:
+    ladders = [ladder for ladder in analysis.whole_ladders if ladder.n > 1]
+    references = {(ranking.reference, ranking.point) for ranking in analysis.rankings}
+    of_references = [ladder for ladder in ladders if (ladder.arm, ladder.point) in references]
+    yield from map(_split, (of_references or ladders)[:1])
+    tasks = {(cost.comparison.arm, cost.comparison.point): cost for cost in analysis.tasks if cost.largest}
+    preferred = [key for key in tasks if key in references]
+    for arm, point in (preferred or list(tasks))[:1]:
         yield largest_part(analysis, arm, point)
-    traced = {(item.arm, item.point): item for item in analysis.calls}  # the whole run comes last
-    asked = [key for key in traced if key in references]
-    for key in (asked or list(traced))[:1]:
-        if said := largest_group(traced[key]):
-            yield said
+    traced = {(costs.arm, costs.point): costs for costs in analysis.calls}  # the whole run comes last
+    preferred = [key for key in traced if key in references]
+    for key in (preferred or list(traced))[:1]:
+        if sentence := largest_group(traced[key]):
+            yield sentence
 
 
 def _split(steps: Ladder) -> str:
@@ -297,7 +299,7 @@ def _split(steps: Ladder) -> str:
 def _step(name: str) -> str:
     """Return ``runtime tax: cgroup and read tax`` as ``container (cgroup) and reading``."""
     tax, _, part = name.partition(": ")
-    words = " and ".join(_STEPS.get(item, item) for item in tax.split(" and "))
+    words = " and ".join(_STEPS.get(word, word) for word in tax.split(" and "))
     return f"{words} ({part})" if part else words
 
 
@@ -317,9 +319,9 @@ def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
         change = percent_interval(floor.estimate)
         yield f"Noise: two identical copies of {floor.baseline} differ by {change} (individual)."
     yield from [*outside_cpu_notes(analysis)][:_NAMED]
-    for item in analysis.drifts:
-        if item.found and item.what != "machine":
-            yield f"Drift: the ratio of {item.what} changes by {units.percent(item.per_round)} per round."
+    for drift in analysis.drifts:
+        if drift.found and drift.what != "machine":
+            yield f"Drift: the ratio of {drift.what} changes by {units.percent(drift.per_round)} per round."
     yield from analysis.unlike[:1]
     yield from way_taken(session)
     yield from [*written_meanwhile(analysis)][:1]
@@ -332,27 +334,27 @@ def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
 
 def _failures(session: Session) -> Iterator[str]:
     """Show the first with its last words and its log, then the number of the others."""
-    found = summary.failed(session)
-    for where, sample in found[:1]:
+    failed = summary.failed(session)
+    for where, sample in failed[:1]:
         yield f"Failed: {where}: {sample.error or 'unknown reason'}"
         if sample.log:
             yield f"{_LOG}{sample.log}"
-    if len(found) > 1:
-        yield f"Failed: {len(found) - 1} more run{'s' if len(found) > 2 else ''}: --full"
+    if len(failed) > 1:
+        yield f"Failed: {len(failed) - 1} more run{'s' if len(failed) > 2 else ''}: --full"
 
 
 def _not_run(session: Session, width: int) -> list[str]:
     """Name all arms with their reasons, and the fixes of one or two; names alone where the reasons are long."""
-    found = summary.not_run(session)
-    if not found:
+    entries = summary.not_run(session)
+    if not entries:
         return []
-    said = wrap(f"Not run: {'; '.join(f'{item.arm} ({item.reason})' for item in found)}.", width)
-    if len(found) <= 2:
-        fixes = [_cut(f"  fix: {item.fix}", width) for item in found]
-        return [wrap(said, width, most=_REASONS), *fixes]
-    if said.count("\n") < _REASONS:
-        return [said]
-    return [wrap(f"Not run: {', '.join(item.arm for item in found)} (reasons and fixes: --full).", width, most=3)]
+    text = wrap(f"Not run: {'; '.join(f'{entry.arm} ({entry.reason})' for entry in entries)}.", width)
+    if len(entries) <= 2:
+        fixes = [_cut(f"  fix: {entry.fix}", width) for entry in entries]
+        return [wrap(text, width, most=_REASONS), *fixes]
+    if text.count("\n") < _REASONS:
+        return [text]
+    return [wrap(f"Not run: {', '.join(entry.arm for entry in entries)} (reasons and fixes: --full).", width, most=3)]
 
 
 def _more(session: Session, analysis: Analysis, width: int) -> list[str]:

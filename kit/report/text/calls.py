@@ -41,49 +41,51 @@ def render_calls(session: Session, analysis: Analysis) -> str:
         lines += ["this session traced no calls; run kit compare … --explain-calls"]
         return "\n".join(wrap(line, NARROW) for line in lines) + "\n"
     whole = whole_runs(analysis)
-    lines += [line for item in whole for line in call_sentences(item)]
+    lines += [line for costs in whole for line in call_sentences(costs)]
     lines += [_PROCESS_TIME, tracing(session, analysis.overheads)]
-    parts = [text(item, analysis) for item in whole]
-    parts += [_of_phase(item) for item in analysis.calls if item not in whole and item.phase != TOTAL]
+    parts = [text(costs, analysis) for costs in whole]
+    parts += [_of_phase(costs) for costs in analysis.calls if costs not in whole and costs.phase != TOTAL]
     return "\n\n".join(["\n".join(wrap(line, NARROW) for line in lines), *parts]) + "\n"
 
 
-def _of_phase(item: CallCosts) -> str:
+def _of_phase(costs: CallCosts) -> str:
     """Return the sentences of a phase; its tables are in the data."""
-    return "\n".join(wrap(line, NARROW) for line in (f"{item.phase}:", *call_sentences(item)))
+    return "\n".join(wrap(line, NARROW) for line in (f"{costs.phase}:", *call_sentences(costs)))
 
 
 def whole_runs(analysis: Analysis) -> list[CallCosts]:
     """Return, for each arm and point, the total, or the only phase."""
-    return list({(item.arm, item.baseline, item.point): item for item in analysis.calls}.values())
+    return list({(costs.arm, costs.baseline, costs.point): costs for costs in analysis.calls}.values())
 
 
-def call_sentences(item: CallCosts) -> Iterator[str]:
+def call_sentences(costs: CallCosts) -> Iterator[str]:
     """Return the answer, ``layer:overlay2 over bare: +0.62 s […] of process time, significant in open 65 %, …``, then a
     line for each group named there, and for copy-ups."""
-    found = _said(item)
-    over = f"{item.arm}{units.at(item.point)} over {item.baseline}"
-    yield f"{over}: {_seconds(item.whole)} of process time{_in(item, found)}"
-    for part in found:
-        yield f"  {_sentence(part, _dearest(item, part))}"
-    yield from (f"  {line}." for line in copied(item.copied, "copied up from lower layers"))
+    groups = _said(costs)
+    over = f"{costs.arm}{units.at(costs.point)} over {costs.baseline}"
+    yield f"{over}: {_seconds(costs.whole)} of process time{_in(costs, groups)}"
+    for part in groups:
+        yield f"  {_sentence(part, _dearest(costs, part))}"
+    yield from (f"  {line}." for line in copied(costs.copied, "copied up from lower layers"))
 
 
-def _said(item: CallCosts) -> list[CallPart]:
+def _said(costs: CallCosts) -> list[CallPart]:
     """Return the groups that differ significantly and make a part of the difference that is worth a sentence."""
-    sizes = [abs(found.estimate) for found in (item.user, item.rest, *(part.difference for part in item.groups))]
-    found = [part for part in item.groups if part.difference.leaves_out(0.0)]
-    return [part for part in found if abs(part.difference.estimate) >= _WORTH * max(sizes)][:_SAID]
+    sizes = [
+        abs(interval.estimate) for interval in (costs.user, costs.rest, *(part.difference for part in costs.groups))
+    ]
+    groups = [part for part in costs.groups if part.difference.leaves_out(0.0)]
+    return [part for part in groups if abs(part.difference.estimate) >= _WORTH * max(sizes)][:_SAID]
 
 
-def _in(item: CallCosts, found: Sequence[CallPart]) -> str:
-    none = "" if item.whole.leaves_out(0.0) else ", not significant as a whole"
-    if found:
-        return f"{none}; significant in {', '.join(f'{part.group}{_share(part)}' for part in found)}."
-    if not item.groups:
+def _in(costs: CallCosts, groups: Sequence[CallPart]) -> str:
+    none = "" if costs.whole.leaves_out(0.0) else ", not significant as a whole"
+    if groups:
+        return f"{none}; significant in {', '.join(f'{part.group}{_share(part)}' for part in groups)}."
+    if not costs.groups:
         return f"{none}."
-    most = item.groups[0]
-    little = any(part.difference.leaves_out(0.0) for part in item.groups)
+    most = costs.groups[0]
+    little = any(part.difference.leaves_out(0.0) for part in costs.groups)
     why = f"is {units.share(_WORTH)} of the largest part or more" if little else "differs significantly"
     return f"{none}. No group of calls {why}: the largest, {most.group}, {_seconds(most.difference)}."
 
@@ -92,21 +94,21 @@ def _share(part: CallPart) -> str:
     return "" if part.share is None else f" {units.share(part.share)}"
 
 
-def largest_group(item: CallCosts) -> str:
+def largest_group(costs: CallCosts) -> str:
     """Return a sentence on the group of calls whose cost grew most; '' if none differs significantly by enough."""
-    found = _said(item)
-    if not found:
+    groups = _said(costs)
+    if not groups:
         return ""
     return (
-        f"{item.arm}{units.at(item.point)} over {item.baseline}, by traced calls: of {_seconds(item.whole)} of process "
-        f"time {_sentence(found[0], _dearest(item, found[0]))}"
+        f"{costs.arm}{units.at(costs.point)} over {costs.baseline}, by traced calls: of {_seconds(costs.whole)} of "
+        f"process time {_sentence(groups[0], _dearest(costs, groups[0]))}"
     )
 
 
-def _dearest(item: CallCosts, part: CallPart) -> CallPart | None:
+def _dearest(costs: CallCosts, part: CallPart) -> CallPart | None:
     """Return the call with the largest part of a group's difference."""
-    mine = [call for call in item.calls if call.group == part.group]
-    return max(mine, key=lambda call: abs(call.difference.estimate), default=None)
+    calls = [call for call in costs.calls if call.group == part.group]
+    return max(calls, key=lambda call: abs(call.difference.estimate), default=None)
 
 
 def _sentence(part: CallPart, call: CallPart | None) -> str:
@@ -123,21 +125,23 @@ def _instead(call: CallPart) -> str:
     return f"on the baseline {call.base_count:,.0f} at {_each(call.base_each)}"
 
 
-def tracing(session: Session, found: Sequence[Overhead]) -> str:
-    listed = ", ".join(f"{item.arm}{units.at(item.point)} {percent_interval(item.ratio)}" for item in found)
+def tracing(session: Session, overheads: Sequence[Overhead]) -> str:
+    listed = ", ".join(
+        f"{overhead.arm}{units.at(overhead.point)} {percent_interval(overhead.ratio)}" for overhead in overheads
+    )
     return f"traced: {TRACING.text(session.facts)}. Tracing made runs longer: {listed}."
 
 
-def text(item: CallCosts, analysis: Analysis) -> str:
+def text(costs: CallCosts, analysis: Analysis) -> str:
     """Return tables and notes for a terminal."""
-    title = f"{item.phase}: {units.against(item)}, {item.n} traced rounds; real {_seconds(item.real)}"
+    title = f"{costs.phase}: {units.against(costs)}, {costs.n} traced rounds; real {_seconds(costs.real)}"
     lines = [title]
-    for table in call_tables(item):
+    for table in call_tables(costs):
         lines += [table.title] if table.title else []
         align = ("left", *["right"] * (len(table.headers) - 1))
         aligned = align if table.rows else None
         lines.append(tabulate(table.rows, table.headers, tablefmt="simple", disable_numparse=True, colalign=aligned))
-    return "\n".join([*lines, *(wrap(line, NARROW) for line in call_notes(item, analysis))])
+    return "\n".join([*lines, *(wrap(line, NARROW) for line in call_notes(costs, analysis))])
 
 
 @dataclass(frozen=True)
@@ -147,93 +151,93 @@ class CallTable:
     rows: Sequence[Sequence[str]]
 
 
-def call_tables(item: CallCosts) -> list[CallTable]:
+def call_tables(costs: CallCosts) -> list[CallTable]:
     """Return tables by group, with parts that add up to the whole; by call; of FUSE requests and kernel functions, if
     any."""
-    rows = [_row(part, part.group) for part in _shown(item.groups)]
-    hidden = [part.difference.estimate for part in item.groups if part not in _shown(item.groups)]
+    rows = [_row(part, part.group) for part in _shown(costs.groups)]
+    hidden = [part.difference.estimate for part in costs.groups if part not in _shown(costs.groups)]
     if hidden:
         rows.append([f"{len(hidden)} smaller groups", "", "", "", "", f"{sum(hidden):+z.3f} s", ""])
-    for name, found in ((_USER, item.user), (_REST, item.rest), (_ALL, item.whole)):
-        rows.append([name, "", "", "", "", _seconds(found), _percent(item.share(found))])
-    made = [CallTable("", ("", *_HEADERS), rows)]
-    made.append(CallTable("", ("by call", *_HEADERS), [_row(part, part.name) for part in _shown(item.calls)]))
+    for name, interval in ((_USER, costs.user), (_REST, costs.rest), (_ALL, costs.whole)):
+        rows.append([name, "", "", "", "", _seconds(interval), _percent(costs.share(interval))])
+    tables = [CallTable("", ("", *_HEADERS), rows)]
+    tables.append(CallTable("", ("by call", *_HEADERS), [_row(part, part.name) for part in _shown(costs.calls)]))
     for what, parts in (
-        ("requests to a FUSE daemon; the calls above waited for them, but not for pages written back", item.fuse),
-        ("functions of the kernel, with what they call; part of the calls above", item.functions),
+        ("requests to a FUSE daemon; the calls above waited for them, but not for pages written back", costs.fuse),
+        ("functions of the kernel, with what they call; part of the calls above", costs.functions),
     ):
-        if asked := [part for part in parts if part.count or part.base_count]:
-            rows = [_row(part, part.name)[:-1] for part in _shown(asked)]
-            made.append(CallTable(what, ("", *_HEADERS[:-1]), rows))
-    return made
+        if counted := [part for part in parts if part.count or part.base_count]:
+            rows = [_row(part, part.name)[:-1] for part in _shown(counted)]
+            tables.append(CallTable(what, ("", *_HEADERS[:-1]), rows))
+    return tables
 
 
-def call_notes(item: CallCosts, analysis: Analysis) -> Iterator[str]:
+def call_notes(costs: CallCosts, analysis: Analysis) -> Iterator[str]:
     """Return related counts, a line each."""
-    yield from filter(None, [_beside(item, analysis)])
-    yield from copied(item.copied, "copied up per run")
-    if item.copied != CopyUps():
+    yield from filter(None, [_beside(costs, analysis)])
+    yield from copied(costs.copied, "copied up per run")
+    if costs.copied != CopyUps():
         yield "copies that were removed in the same phase are not counted"
-    if errors := list(_errors(item)):
+    if errors := list(_errors(costs)):
         yield f"errors per run that the baseline does not have: {', '.join(errors)}"
-    if any(item.lost):
-        yield f"not recorded: {item.lost[0]:,.0f} calls per run, on the baseline {item.lost[1]:,.0f}"
+    if any(costs.lost):
+        yield f"not recorded: {costs.lost[0]:,.0f} calls per run, on the baseline {costs.lost[1]:,.0f}"
 
 
-def _errors(item: CallCosts) -> Iterator[str]:
+def _errors(costs: CallCosts) -> Iterator[str]:
     """Return the errors that the arm has more often, by one and by a hundredth at least."""
-    for part in item.calls:
-        known = dict(part.base_errors)
+    for part in costs.calls:
+        base_errors = dict(part.base_errors)
         for name, count in part.errors:
-            there = known.get(name, 0.0)
+            there = base_errors.get(name, 0.0)
             if count >= max(there + 1.0, 1.01 * there):
                 yield f"{part.name} {name} {count:,.0f}{f' (baseline {there:,.0f})' if there else ''}"
 
 
-def _beside(item: CallCosts, analysis: Analysis) -> str:
+def _beside(costs: CallCosts, analysis: Analysis) -> str:
     """Return counts from measured runs."""
-    said = []
+    counts = []
     for what, names in _COUNTED.items():
-        here, there = (analysis.arm(arm, item.point).mean(item.phase, *names) for arm in (item.arm, item.baseline))
+        here, there = (analysis.arm(arm, costs.point).mean(costs.phase, *names) for arm in (costs.arm, costs.baseline))
         if here is not None and there is not None:
-            said.append(f"{what} {here:,.0f}, on the baseline {there:,.0f}")
+            counts.append(f"{what} {here:,.0f}, on the baseline {there:,.0f}")
         else:
-            said.append(f"{what} not available")
-    return f"in measured runs: {'; '.join(said)}" if said else ""
+            counts.append(f"{what} not available")
+    return f"in measured runs: {'; '.join(counts)}" if counts else ""
 
 
-def copied(found: CopyUps, what: str) -> Iterator[str]:
+def copied(copies: CopyUps, what: str) -> Iterator[str]:
     """Return ``copied up per run: 212 files, 8.48 MB in size, at most 8.48 MB of it copied, and 14 directories``, then
     what may have been copied, and the unions without known copy-ups."""
-    said = [f"{_many(found.files, 'file', 'files')}{_sizes(found)}"] if found.files else []
-    said += [_many(found.directories, "directory", "directories")] if found.directories else []
-    if said:
-        yield f"{what}: {', and '.join(said)}"
-    if found.unmarked:
-        yield f"{what} or created: {_many(found.unmarked, 'file', 'files')}; the union does not mark such copies"
-    if found.unseen:
-        other = " in others" if said else ""
-        unions = _many(found.unseen, "union", "unions")
+    amounts = [f"{_many(copies.files, 'file', 'files')}{_sizes(copies)}"] if copies.files else []
+    amounts += [_many(copies.directories, "directory", "directories")] if copies.directories else []
+    if amounts:
+        yield f"{what}: {', and '.join(amounts)}"
+    if copies.unmarked:
+        yield f"{what} or created: {_many(copies.unmarked, 'file', 'files')}; the union does not mark such copies"
+    if copies.unseen:
+        other = " in others" if amounts else ""
+        unions = _many(copies.unseen, "union", "unions")
         yield f"{what}: unknown{other}, the upper directory of {unions} was not found"
 
 
-def _sizes(found: CopyUps) -> str:
-    if not found.bytes:  # metadata alone, or empty files
+def _sizes(copies: CopyUps) -> str:
+    if not copies.bytes:  # metadata alone, or empty files
         return ""
     data = "bytes copied not available (the filesystem does not list what files share, or an older kit traced it)"
-    if found.copied_bytes is not None:
-        data = f"at most {_bytes(found.copied_bytes)} of it copied"
-    return f", {_bytes(found.bytes)} in size, {data}"
+    if copies.copied_bytes is not None:
+        data = f"at most {_bytes(copies.copied_bytes)} of it copied"
+    return f", {_bytes(copies.bytes)} in size, {data}"
 
 
 def _bytes(size: float) -> str:
     return f"{size / 1e6:,.2f} MB" if size >= 1e5 else f"{size:,.0f} B"
 
 
-def _many(count: float, one: str, more: str) -> str:
+def _many(count: float, singular: str, plural: str) -> str:
     """Return ``1 file``, ``1.3 files``; a mean of several runs may be a fraction."""
     exact = f"{count:,.0f}" if count == int(count) or count >= 10 else f"{count:,.1f}"
-    return f"{exact} {one if count == 1 else more}"
+    return f"{exact} {singular if count == 1 else plural}"
 
 
 def _shown(parts: Sequence[CallPart]) -> list[CallPart]:
@@ -252,12 +256,14 @@ def _percent(share: float | None) -> str:
     return units.NOTHING if share is None else units.share(share)
 
 
-def _seconds(found: Interval) -> str:
-    return amount_interval(found)
+def _seconds(interval: Interval) -> str:
+    return amount_interval(interval)
 
 
 def _each(each: float | None) -> str:
     if each is None:
         return units.NOTHING
-    scale, unit = next((item for item in ((1e6, "µs"), (1e3, "ms")) if each * item[0] < 999.5), (1.0, "s"))
+    scale, unit = next(
+        (candidate for candidate in ((1e6, "µs"), (1e3, "ms")) if each * candidate[0] < 999.5), (1.0, "s")
+    )
     return f"{each * scale:#.3g}".rstrip(".") + f" {unit}"

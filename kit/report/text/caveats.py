@@ -46,43 +46,43 @@ _NAMED, _SPAN, _SPANS = 3, 4, 8
 
 def notes(session: Session, analysis: Analysis) -> list[str]:
     """Return the caveats that a reader of the table needs."""
-    seen = {pair for pair in set(map(attrgetter("arm", "kind"), session.samples)) if pair[1] != "warmup"}
-    found = [*busy_notes(session, analysis), *strain_notes(session), *analysis.unlike, *unranked_notes(analysis)]
-    if any(item.ratio is not None and item.low is not None for item in analysis.comparisons):
-        found.append(_intervals(analysis))
-    if any(item.leaves_tree(phase) for item in analysis.arms for phase in item.phases):
-        found.append(
+    kinds = {pair for pair in set(map(attrgetter("arm", "kind"), session.samples)) if pair[1] != "warmup"}
+    lines = [*busy_notes(session, analysis), *strain_notes(session), *analysis.unlike, *unranked_notes(analysis)]
+    if any(comparison.ratio is not None and comparison.low is not None for comparison in analysis.comparisons):
+        lines.append(_intervals(analysis))
+    if any(runs.leaves_tree(phase) for runs in analysis.arms for phase in runs.phases):
+        lines.append(
             "* CPU of the arm's cgroup: processes left the tree that `time` sees, or used CPU it does not count"
         )
     if session.request.guest == "uml":
-        found.append("User-Mode Linux books nearly all CPU time as user time: read the sum of user and sys")
-    found += _imported(session)
-    if any((made := session.known_arm(arm)) and made.placement == "host" for arm in session.arms):
-        found.append("host: the host's own toolchain, not the image's; a difference may be the compiler's")
+        lines.append("User-Mode Linux books nearly all CPU time as user time: read the sum of user and sys")
+    lines += _imported(session)
+    if any((parsed := session.known_arm(arm)) and parsed.placement == "host" for arm in session.arms):
+        lines.append("host: the host's own toolchain, not the image's; a difference may be the compiler's")
         compilers = COMPILER.find(session.facts)
         if len({fact.text for fact in compilers}) > 1:
-            found.append("; ".join(f"{fact.key}: {fact.text}" for fact in compilers) + ": they DIFFER")
-    found += _filesystems(session)
-    found += _loads(session)
-    found += equivalence_notes(analysis)
-    found += nosync_notes(session)
-    found += left_out_notes(session)
-    found += footprint_notes(analysis)
-    found += outside_cpu_notes(analysis)
-    found += extra_notes(session)
-    ran = [arm for arm in session.arms if any(arm == other for other, _ in seen)]
-    found += driver_notes([arm for arm in ran if session.known_arm(arm)])
-    found += copied_notes(session)
-    found += _reads(session, analysis)
-    found += way_taken(session)
+            lines.append("; ".join(f"{fact.key}: {fact.text}" for fact in compilers) + ": they DIFFER")
+    lines += _filesystems(session)
+    lines += _loads(session)
+    lines += equivalence_notes(analysis)
+    lines += nosync_notes(session)
+    lines += left_out_notes(session)
+    lines += footprint_notes(analysis)
+    lines += outside_cpu_notes(analysis)
+    lines += extra_notes(session)
+    ran = [arm for arm in session.arms if any(arm == other for other, _ in kinds)]
+    lines += driver_notes([arm for arm in ran if session.known_arm(arm)])
+    lines += copied_notes(session)
+    lines += _reads(session, analysis)
+    lines += way_taken(session)
     if RUN_ORDER.text(session.facts) == INTERLEAVED:
         length = f" of {text}" if (text := SLICE.text(session.facts)) else ""
-        found.append(f"real is the sum of an arm's own time slices{length}; each arm has a filesystem of its own")
-    found += written_meanwhile(analysis)
-    found += _conduct(session, analysis)
+        lines.append(f"real is the sum of an arm's own time slices{length}; each arm has a filesystem of its own")
+    lines += written_meanwhile(analysis)
+    lines += _conduct(session, analysis)
     if _one_round(session):
-        found.append("one run has no interval" if session.unpaired else "one round has no interval")
-    return found
+        lines.append("one run has no interval" if session.unpaired else "one round has no interval")
+    return lines
 
 
 def _imported(session: Session) -> Iterator[str]:
@@ -95,18 +95,18 @@ def _imported(session: Session) -> Iterator[str]:
 def busy_notes(session: Session, analysis: Analysis) -> Iterator[str]:
     """Return which rounds other programs disturbed, and how much CPU they used, in one line for each of the first
     machines."""
-    machines = dict.fromkeys(item.machine for item in analysis.busy)
+    machines = dict.fromkeys(busy.machine for busy in analysis.busy)
     for name in list(machines)[:_NAMED]:
-        mine = [item for item in analysis.busy if item.machine == name]
+        of_machine = [busy for busy in analysis.busy if busy.machine == name]
         when = {True: "before", False: "in"}
-        used = [f"{_used(item)} {when[item.before]} {_rounds(item.rounds)}" for item in mine if item.used]
+        used = [f"{_used(busy)} {when[busy.before]} {_rounds(busy.rounds)}" for busy in of_machine if busy.used]
         where = f"machine {name}" if name else "the machine"
         if used:
             yield f"{where[0].upper()}{where[1:]} was busy: other programs used {' and '.join(used)}."
-        for item in mine:
-            if not item.used:
+        for busy in of_machine:
+            if not busy.used:
                 why = NO_OUTSIDE_CPU.text(session.facts)
-                yield f"Outside CPU is unknown in {_rounds(item.rounds)}{f' of {where}' if name else ''}: {why}."
+                yield f"Outside CPU is unknown in {_rounds(busy.rounds)}{f' of {where}' if name else ''}: {why}."
     if len(machines) > _NAMED:
         yield f"{len(machines) - _NAMED} more machines were busy."
 
@@ -116,27 +116,27 @@ def _without_outside(session: Session, analysis: Analysis, why: str) -> Iterator
     was busy before a warm-up alone."""
     runs = [sample for sample in session.samples if sample.counts and sample.status == "ok"]
     rounds = sorted({sample.round for sample in runs if total(sample.phases).outside is None})
-    if rounds and all(item.used for item in analysis.busy):
+    if rounds and all(busy.used for busy in analysis.busy):
         yield f"outside CPU is left out in {_rounds(rounds)}: {why}"
 
 
 def strain_notes(session: Session) -> Iterator[str]:
     """Return in which rounds the machine swapped, and in which its CPU was throttled."""
     measured = [sample for sample in session.samples if sample.counts]
-    for name, least, said in (
+    for name, least, sentence in (
         ("swapped", _SWAPPED, "The machine swapped"),
         ("throttled", 0.0, "The CPU was throttled for its temperature"),
     ):
-        found = {
+        rounds = {
             sample.round for sample in measured if sum(phase.metric(name) or 0.0 for phase in sample.phases) > least
         }
-        if found:
-            yield f"{said} in {_rounds(sorted(found))}."
+        if rounds:
+            yield f"{sentence} in {_rounds(sorted(rounds))}."
 
 
-def _used(item: BusyRounds) -> str:
+def _used(busy: BusyRounds) -> str:
     """Return ``0.38 of 2 CPUs``."""
-    return f"{item.used:.2f} of {item.cpus} CPUs" if item.cpus else f"{item.used:.2f} CPUs"
+    return f"{busy.used:.2f} of {busy.cpus} CPUs" if busy.cpus else f"{busy.used:.2f} CPUs"
 
 
 def _rounds(numbers: Sequence[int]) -> str:
@@ -147,10 +147,10 @@ def _rounds(numbers: Sequence[int]) -> str:
             spans[-1].append(number)
         else:
             spans.append([number])
-    said = [str(n) for span in spans for n in (span if len(span) < _SPAN else [f"{span[0]} to {span[-1]}"])]
-    if len(said) > _SPANS:
+    words = [str(n) for span in spans for n in (span if len(span) < _SPAN else [f"{span[0]} to {span[-1]}"])]
+    if len(words) > _SPANS:
         return f"{len(numbers)} rounds"
-    return f"round{'s' if len(numbers) > 1 else ''} {in_words(said)}"
+    return f"round{'s' if len(numbers) > 1 else ''} {in_words(words)}"
 
 
 def unranked_notes(analysis: Analysis) -> Iterator[str]:
@@ -182,22 +182,26 @@ def footprint_notes(analysis: Analysis) -> Iterator[str]:
         WRITTEN: ("Disk", "writes", "bytes"),
         MEMORY: ("Memory", "uses", "memory"),
     }
-    for point, head in dict.fromkeys((item.point, what[item.metric][0]) for item in analysis.footprints):
-        found = [item for item in analysis.footprints if (item.point, what[item.metric][0]) == (point, head)]
-        said = []
-        for item in found[:_NAMED]:
-            (_, verb, noun), against = what[item.metric], item.against
+    for point, head in dict.fromkeys((footprint.point, what[footprint.metric][0]) for footprint in analysis.footprints):
+        footprints = [
+            footprint
+            for footprint in analysis.footprints
+            if (footprint.point, what[footprint.metric][0]) == (point, head)
+        ]
+        entries = []
+        for footprint in footprints[:_NAMED]:
+            (_, verb, noun), against = what[footprint.metric], footprint.against
             times = times_interval(against.ratio.together)
-            said.append(f"{against.arm} {verb} {times} times the {noun} of {against.other}")
-        more = f"; {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        yield f"{head}{units.at(point)}: {'; '.join(said)}{more}."
+            entries.append(f"{against.arm} {verb} {times} times the {noun} of {against.other}")
+        more = f"; {len(footprints) - _NAMED} more" if len(footprints) > _NAMED else ""
+        yield f"{head}{units.at(point)}: {'; '.join(entries)}{more}."
 
 
 def nosync_notes(session: Session) -> Iterator[str]:
     """Return what the arms that do not wait for the disk risk; nothing without one."""
-    found = [text for text in session.arms if (arm := session.known_arm(text)) and arm.nosync]
-    if found:
-        yield f"{in_words(found)}: a crash of the machine may lose what a program believes to be on the disk."
+    arms = [text for text in session.arms if (arm := session.known_arm(text)) and arm.nosync]
+    if arms:
+        yield f"{in_words(arms)}: a crash of the machine may lose what a program believes to be on the disk."
 
 
 def left_out_notes(session: Session) -> Iterator[str]:
@@ -237,15 +241,15 @@ def way_taken(session: Session) -> Iterator[str]:
 
 def written_meanwhile(analysis: Analysis) -> Iterator[str]:
     """Return, for each point, the interleaved arms of which much was written while they were frozen."""
-    for found in analysis.points:
-        given = {item.arm: item.frozen_writes for item in found.arms}
+    for point in analysis.points:
+        writes = {runs.arm: runs.frozen_writes for runs in point.arms}
         much = [
             f"{arm} {units.share(frozen.share)} ({frozen.bytes / 1e6:.0f} MB)"
-            for arm, frozen in given.items()
+            for arm, frozen in writes.items()
             if frozen.share >= _FROZEN and frozen.bytes >= _FROZEN_BYTES
         ]
         if much:
-            at = units.at(found.point)
+            at = units.at(point.point)
             yield (
                 f"Data written back while an arm was frozen is charged to no run{at}: {', '.join(much)}; "
                 "their flush is too small by these amounts."
@@ -259,14 +263,14 @@ def _conduct(session: Session, analysis: Analysis) -> Iterator[str]:
             yield from _without_outside(session, analysis, fact.text)
         elif fact.kind is NO_RERUN:
             yield f"disturbed runs of {fact.of} are flagged and not rerun: {fact.text}"
-    whole = [item for item in whole_real(analysis.comparisons) if not item.control]
-    if any(item.adjusted is not None for item in whole):
+    whole = [comparison for comparison in whole_real(analysis.comparisons) if not comparison.control]
+    if any(comparison.adjusted is not None for comparison in whole):
         yield "° seconds are adjusted as the ratio below them: what they would be at the baseline's speed"
-    for item in whole:
-        if item.outliers and item.untrimmed:
+    for comparison in whole:
+        if comparison.outliers and comparison.untrimmed:
             yield (
-                f"{units.against(item)}: the trimmed mean is {units.percent(item.ratio or 0)}, the mean of all rounds "
-                f"{units.percent(item.untrimmed)}: a few runs cause the difference"
+                f"{units.against(comparison)}: the trimmed mean is {units.percent(comparison.ratio or 0)}, "
+                f"the mean of all rounds {units.percent(comparison.untrimmed)}: a few runs cause the difference"
             )
     for pair in analysis.unrepeated:
         if pair.differs and pair.found.ratio and pair.without.ratio:
@@ -279,17 +283,17 @@ def driver_notes(arms: Sequence[str]) -> Iterator[str]:
     """Return notes on drivers whose root filesystem these arms use, each once."""
     of: dict[str, list[str]] = {}
     for arm in arms:
-        found = known_arm(arm)
-        if found and not found.plain_root:
-            for note in dict.fromkeys(note for part in found.parts for note in driver_of(part).notes):
+        parsed = known_arm(arm)
+        if parsed and not parsed.plain_root:
+            for note in dict.fromkeys(note for part in parsed.parts for note in driver_of(part).notes):
                 of.setdefault(note, []).append(arm)
-    yield from (f"{', '.join(named)}: {note}" for note, named in of.items())
+    yield from (f"{', '.join(users)}: {note}" for note, users in of.items())
 
 
 def copies_all(arm: str) -> bool:
     """Return whether a driver copies the whole root filesystem."""
-    found = known_arm(arm)
-    return found is not None and driver_of(found).copies_all
+    parsed = known_arm(arm)
+    return parsed is not None and driver_of(parsed).copies_all
 
 
 def copied(session: Session) -> tuple[str, ...]:
@@ -302,7 +306,7 @@ def copied(session: Session) -> tuple[str, ...]:
 
 def copied_why(session: Session) -> Iterator[tuple[str, str]]:
     """Yield these arms, and why: where files share extents, a copy is a clone, whose files the page cache lacks."""
-    clones = [arm for arm in copied(session) if (known := known_arm(arm)) and known.filesystem in _SHARES_EXTENTS]
+    clones = [arm for arm in copied(session) if (parsed := known_arm(arm)) and parsed.filesystem in _SHARES_EXTENTS]
     copies = [arm for arm in copied(session) if arm not in clones]
     if copies:
         yield ", ".join(copies), "all files are copied into memory before the clock starts"
@@ -319,11 +323,11 @@ def _reads(session: Session, analysis: Analysis) -> Iterator[str]:
     """Return the arms that read from the disk although caches are warm."""
     if CACHES.text(session.facts) != "warm":
         return
-    for found in analysis.points:
-        read = {item.arm: (item.mean(item.whole, "read_bytes") or 0.0) / 1e6 for item in found.arms}
-        many = [f"{arm} {amount:.0f} MB" for arm, amount in read.items() if amount >= _WARM_READS]
+    for point in analysis.points:
+        megabytes = {runs.arm: (runs.mean(runs.whole, "read_bytes") or 0.0) / 1e6 for runs in point.arms}
+        many = [f"{arm} {amount:.0f} MB" for arm, amount in megabytes.items() if amount >= _WARM_READS]
         if many:
-            at = f" at {found.point}" if found.point else ""
+            at = f" at {point.point}" if point.point else ""
             cold = dict.fromkeys(driver.cold_root for _, driver in registered() if driver.cold_root)
             yield (
                 f"read from the disk in a warm run{at}, on average: {', '.join(many)}. What each container "
@@ -338,21 +342,21 @@ def _loads(session: Session) -> Iterator[str]:
     beside = [sample for sample in session.samples if sample.load and sample.counts]
     first = {sample.arm: sample.load for sample in reversed(beside)}
     if first:
-        said = "; ".join(f"{arm}: {load}" for arm, load in first.items())
-        yield f"background load beside every run, here in the first round: {said}; its I/O is in flush and in bytes"
+        loads = "; ".join(f"{arm}: {load}" for arm, load in first.items())
+        yield f"background load beside every run, here in the first round: {loads}; its I/O is in flush and in bytes"
 
 
 def _filesystems(session: Session) -> Iterator[str]:
     for fact in UNCONFIRMED.find(session.facts):
         yield f"@{fact.of}: the kernel accepted the mount options {fact.text} but does not confirm them"
     for arm, baseline in session.baselines:
-        one, other = session.known_arm(arm), session.known_arm(baseline)
-        if session.request.baseline and one and other and one.filesystem != other.filesystem:
+        parsed, parsed_baseline = session.known_arm(arm), session.known_arm(baseline)
+        if session.request.baseline and parsed and parsed_baseline and parsed.filesystem != parsed_baseline.filesystem:
             yield f"{arm} and its baseline {baseline} lie on different filesystems: you named the baseline"
 
 
 def _intervals(analysis: Analysis) -> str:
-    family = max(item.family for item in analysis.comparisons)
+    family = max(comparison.family for comparison in analysis.comparisons)
     text = "intervals in the tables are individual 95 % intervals"
     if family > 1:
         text += f"; verdicts are corrected for {family} comparisons (simultaneous intervals)"

@@ -60,58 +60,65 @@ class Explanation:
 
 
 def explain(session: Session, analysis: Analysis) -> Explanation:
-    found = [item for item in whole_real(analysis.comparisons) if not item.control]
+    comparisons = [comparison for comparison in whole_real(analysis.comparisons) if not comparison.control]
     answers = []
     if session.guest:
         answers.append(
             f"It ran in a guest: {session.guest}. Ratios hold for that kernel; no figure describes this machine itself."
         )
-    for item in found:
-        part = largest_part(analysis, item.arm, item.point)
-        said = _arm(item, where(session, item.arm), analysis.ladder(item.arm, item.point), analysis.margin)
-        answers.append(" ".join([*said, *([f"{part}."] if part else [])]))
+    for comparison in comparisons:
+        part = largest_part(analysis, comparison.arm, comparison.point)
+        sentences = _arm(
+            comparison,
+            where(session, comparison.arm),
+            analysis.ladder(comparison.arm, comparison.point),
+            analysis.margin,
+        )
+        answers.append(" ".join([*sentences, *([f"{part}."] if part else [])]))
     return Explanation(
         tuple(answers),
-        tuple(_advice(found, analysis)),
-        tuple(_confidence(session, analysis, found)),
+        tuple(_advice(comparisons, analysis)),
+        tuple(_confidence(session, analysis, comparisons)),
         tuple(notes(session, analysis)),
     )
 
 
 def render_explain(session: Session, analysis: Analysis) -> str:
     """Return paragraphs: each arm, what is not significant, what to change, the confidence; then the plot."""
-    said = explain(session, analysis)
-    parts = [f"{session.title}, session {session.id}", *(wrap(line, NARROW) for line in said.answers)]
-    parts += [wrap(f"{item.arm} did not run: {item.reason}. Fix: {item.fix}.", NARROW) for item in session.not_run]
-    if said.advice:
-        parts.append("What to change:\n" + "\n".join(wrap(f"- {line}", NARROW) for line in said.advice))
-    parts.append("Confidence:\n" + "\n".join(wrap(f"- {line}", NARROW) for line in said.confidence))
-    parts.append("Notes:\n" + "\n".join(wrap(f"- {note}", NARROW) for note in said.notes))
+    explanation = explain(session, analysis)
+    parts = [f"{session.title}, session {session.id}", *(wrap(line, NARROW) for line in explanation.answers)]
+    parts += [wrap(f"{entry.arm} did not run: {entry.reason}. Fix: {entry.fix}.", NARROW) for entry in session.not_run]
+    if explanation.advice:
+        parts.append("What to change:\n" + "\n".join(wrap(f"- {line}", NARROW) for line in explanation.advice))
+    parts.append("Confidence:\n" + "\n".join(wrap(f"- {line}", NARROW) for line in explanation.confidence))
+    parts.append("Notes:\n" + "\n".join(wrap(f"- {note}", NARROW) for note in explanation.notes))
     parts += [verdicts(analysis), assurance(analysis)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _arm(item: Comparison, place: str, steps: Ladder | None, margin: float) -> Iterator[str]:
-    what = f"Building {place}{units.at(item.point)}"
-    if item.ratio is None:
-        yield f"{what}: no ratio to {item.baseline} exists, since one of the two times is 0."
+def _arm(comparison: Comparison, place: str, steps: Ladder | None, margin: float) -> Iterator[str]:
+    what = f"Building {place}{units.at(comparison.point)}"
+    if comparison.ratio is None:
+        yield f"{what}: no ratio to {comparison.baseline} exists, since one of the two times is 0."
         return
-    if item.verdict == NO_INTERVAL:
-        more = "one run; give several runs of each" if item.unpaired else "one round; run more rounds"
-        yield f"{what} vs {item.baseline}: {units.percent(item.ratio)} in {more} for an interval."
+    if comparison.verdict == NO_INTERVAL:
+        more = "one run; give several runs of each" if comparison.unpaired else "one round; run more rounds"
+        yield f"{what} vs {comparison.baseline}: {units.percent(comparison.ratio)} in {more} for an interval."
         return
-    change = percent_interval(item.together)
-    if item.verdict_all == NOT_SIGNIFICANT:
+    change = percent_interval(comparison.together)
+    if comparison.verdict_all == NOT_SIGNIFICANT:
         change += " of real time"  # the answer is of durable time
-        if item.equivalent(margin):
-            yield f"{what} is equivalent to {item.baseline} within ±{units.asked(margin)}: {change}."
+        if comparison.equivalent(margin):
+            yield f"{what} is equivalent to {comparison.baseline} within ±{units.asked(margin)}: {change}."
         else:
-            yield f"{what} vs {item.baseline} is inconclusive, {change}: not significant; {power(item.detectable)}."
-            if item.verdict != NOT_SIGNIFICANT:
-                yield f"It is significant individually, but after correcting for {item.family} comparisons it is not."
+            why = f"not significant; {power(comparison.detectable)}"
+            yield f"{what} vs {comparison.baseline} is inconclusive, {change}: {why}."
+            if comparison.verdict != NOT_SIGNIFICANT:
+                family = comparison.family
+                yield f"It is significant individually, but after correcting for {family} comparisons it is not."
     else:
-        word = "cost" if item.verdict_all == MORE else "saved"
-        yield f"{what} {word} {_abs(item.ratio)} of the real time of {item.baseline}: {change}."
+        word = "cost" if comparison.verdict_all == MORE else "saved"
+        yield f"{what} {word} {_abs(comparison.ratio)} of the real time of {comparison.baseline}: {change}."
     if steps:
         yield _split(steps)
 
@@ -141,11 +148,11 @@ def _step_words(step: LadderStep) -> str:
 
 def where(session: Session, arm: str) -> str:
     """The placement of an arm in words."""
-    found = session.known_arm(arm)
-    if found is None or found.placement not in _WHERE:
+    parsed = session.known_arm(arm)
+    if parsed is None or parsed.placement not in _WHERE:
         return f"as {arm}"
-    options = "".join(f" +{key}={value}" if value else f" +{key}" for key, value in found.options)
-    return _WHERE[found.placement].format(driver=_driver(found), filesystem=found.filesystem) + options
+    options = "".join(f" +{key}={value}" if value else f" +{key}" for key, value in parsed.options)
+    return _WHERE[parsed.placement].format(driver=_driver(parsed), filesystem=parsed.filesystem) + options
 
 
 def _driver(arm: Arm) -> str:
@@ -159,33 +166,33 @@ def _abs(ratio: float | None) -> str:
     return f"{abs(ratio - 1) * 100:.1f} %" if ratio < 100 else units.percent(ratio)
 
 
-def _advice(found: Sequence[Comparison], analysis: Analysis) -> Iterator[str]:
+def _advice(comparisons: Sequence[Comparison], analysis: Analysis) -> Iterator[str]:
     """Return, for each arm that costs something, what its most expensive step calls for."""
-    for item in found:
-        steps = analysis.ladder(item.arm, item.point)
-        if item.verdict_all != MORE or not steps:
+    for comparison in comparisons:
+        steps = analysis.ladder(comparison.arm, comparison.point)
+        if comparison.verdict_all != MORE or not steps:
             continue
         if len(steps.largest) == 1:
             step = steps.largest[0]
             joined = ladder.READ in step.name and step.name != ladder.READ
             hint = _JOINED if joined else _ADVICE.get(step.name.partition(":")[0], "")
-            yield f"{item.arm}: most of it is {_step_words(step)}; {hint.format(arm=steps.steps[0].upper)}"
+            yield f"{comparison.arm}: most of it is {_step_words(step)}; {hint.format(arm=steps.steps[0].upper)}"
         elif steps.largest:
             words = [_step_words(step) for step in steps.largest]
             yield (
-                f"{item.arm}: most of it is {', '.join(words[:-1])} and {words[-1]} together; "
+                f"{comparison.arm}: most of it is {', '.join(words[:-1])} and {words[-1]} together; "
                 "more rounds would separate them"
             )
-    for item in analysis.outside_cpu:
+    for comparison in analysis.outside_cpu:
         yield (
-            f"{item.arm}{units.at(item.point)} uses {difference_interval(item, together=True)} of outside CPU per run "
-            f"(daemons, kernel threads) more than {item.baseline}: `time` does not show it, other jobs on the machine "
-            "pay for it"
+            f"{comparison.arm}{units.at(comparison.point)} uses {difference_interval(comparison, together=True)} of "
+            f"outside CPU per run (daemons, kernel threads) more than {comparison.baseline}: `time` does not show it, "
+            "other jobs on the machine pay for it"
         )
 
 
-def _confidence(session: Session, analysis: Analysis, found: Sequence[Comparison]) -> Iterator[str]:
-    family = max((item.family for item in found), default=1)
+def _confidence(session: Session, analysis: Analysis, comparisons: Sequence[Comparison]) -> Iterator[str]:
+    family = max((comparison.family for comparison in comparisons), default=1)
     intervals = "intervals are 95 %"
     if family > 1:
         intervals = (
@@ -199,7 +206,11 @@ def _confidence(session: Session, analysis: Analysis, found: Sequence[Comparison
     else:
         rounds = f"{least} round{'s' if least != 1 else ''}"
         yield f"{intervals}; each figure rests on at least {rounds}, compared within rounds"
-    widest = max((item for item in found if item.reach < math.inf), key=lambda item: item.reach, default=None)
+    widest = max(
+        (comparison for comparison in comparisons if comparison.reach < math.inf),
+        key=lambda comparison: comparison.reach,
+        default=None,
+    )
     if widest is not None:
         yield f"the widest individual interval, of {widest.arm}, has a half-width of ±{units.share(widest.reach, 1)}"
     if lines := list(what_decides(session, [ranking for ranking in analysis.rankings if ranking.undecided])):

@@ -20,10 +20,10 @@ def figures(point: PointRuns, index: Index, phase: str, tablefmt: str) -> str:
     rows = []
     for name, figure in point.reported(phase).items():
         label = _label(figure)
-        for item in point.arms:
-            comparison = index.get((item.arm, item.point, phase, name))
+        for runs in point.arms:
+            comparison = index.get((runs.arm, runs.point, phase, name))
             ratio = ratio_interval(comparison) if comparison else ""
-            rows.append([label, item.arm, _mean(item, phase, name), ratio])
+            rows.append([label, runs.arm, _mean(runs, phase, name), ratio])
             label = ""
     if not rows:
         return ""
@@ -37,8 +37,8 @@ def _label(figure: Reported) -> str:
     return f"{figure.name}{unit}{' (more is better)' if figure.better == MORE else ''}"
 
 
-def _mean(item: ArmRuns, phase: str, name: str) -> str:
-    if not item.reports(phase, name):
+def _mean(runs: ArmRuns, phase: str, name: str) -> str:
+    if not runs.reports(phase, name):
         return units.NOTHING
-    mean = item.mean(phase, name)
+    mean = runs.mean(phase, name)
     return TOO_FAST if mean is None else units.number(mean)

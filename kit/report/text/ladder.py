@@ -19,23 +19,23 @@ def ladders(analysis: Analysis, newline: str = "\n", tablefmt: str = "simple") -
     """Return one table for each arm and point with a ladder: rows are phases and costs, columns are steps."""
     tables = []
     for whole in analysis.whole_ladders:
-        mine = [item for item in analysis.ladders if (item.arm, item.point) == (whole.arm, whole.point)]
-        tables.append(_table(mine, whole, newline, tablefmt))
+        of_arm = [ladder for ladder in analysis.ladders if (ladder.arm, ladder.point) == (whole.arm, whole.point)]
+        tables.append(_table(of_arm, whole, newline, tablefmt))
     return tables
 
 
-def _table(found: Sequence[Ladder], whole: Ladder, newline: str, tablefmt: str) -> str:
+def _table(ladders: Sequence[Ladder], whole: Ladder, newline: str, tablefmt: str) -> str:
     names = [step.name for step in whole.steps]
     rows = [_row(whole, _time_name(whole.phase), names, newline)]
     rows += [
-        _row(item, _time_name(item.phase), names, newline)
-        for item in found
-        if item.cost == "real" and item is not whole
+        _row(ladder, _time_name(ladder.phase), names, newline)
+        for ladder in ladders
+        if ladder.cost == "real" and ladder is not whole
     ]
     for cost, name in _COSTS.items():
-        item = whole_ladder(found, cost)
-        if item:
-            rows.append(_row(item, name, names, newline))
+        ladder = whole_ladder(ladders, cost)
+        if ladder:
+            rows.append(_row(ladder, name, names, newline))
     at = units.at(whole.point)
     rounds = f"{whole.n} round{'s' if whole.n > 1 else ''}"
     title = f"where the cost of {whole.arm}{at} comes from: seconds more than {whole.baseline}, and % of it, {rounds}"
@@ -47,10 +47,10 @@ def _time_name(phase: str) -> str:
     return "real + flush" if phase == TOTAL else f"  {phase}"
 
 
-def _row(item: Ladder, name: str, names: Sequence[str], newline: str) -> list[str]:
-    steps = {step.name: step for step in item.steps}
+def _row(ladder: Ladder, name: str, names: Sequence[str], newline: str) -> list[str]:
+    steps = {step.name: step for step in ladder.steps}
     cells = [_cell(steps[name], newline) if name in steps else units.NOTHING for name in names]
-    return [name, *cells, _cell(item.whole, newline)]
+    return [name, *cells, _cell(ladder.whole, newline)]
 
 
 def _cell(step: LadderStep, newline: str) -> str:

@@ -31,55 +31,56 @@ class ProfileTable:
     rows: Sequence[Sequence[str]]
 
     def text(self) -> str:
-        made = tabulate(self.rows, self.headers, tablefmt="simple", disable_numparse=True)
-        return f"{wrap(self.title, NARROW)}\n{made}"
+        table = tabulate(self.rows, self.headers, tablefmt="simple", disable_numparse=True)
+        return f"{wrap(self.title, NARROW)}\n{table}"
 
 
 def render_profile(session: Session, analysis: Analysis) -> str:
     """Return, for every arm, a sentence and a table by part of the machine and by function."""
-    found = analyse_profiles(session)
-    if not found:
+    analyses = analyse_profiles(session)
+    if not analyses:
         return "this session sampled no stacks; run kit compare … --profile\n"
     rounds = []
-    for item in found:
-        rounds.append(wrap(about(item), NARROW))
-        for arm in item.arms:
-            rounds.append(wrap(differs(arm, item.point), NARROW))
-            rounds += [table.text() for table in tables(arm, item.point)]
+    for point_profile in analyses:
+        rounds.append(wrap(about(point_profile), NARROW))
+        for arm in point_profile.arms:
+            rounds.append(wrap(differs(arm, point_profile.point), NARROW))
+            rounds += [table.text() for table in tables(arm, point_profile.point)]
     rounds.append(f"flame graphs: kit report {session.id}")
     return "\n\n".join(rounds) + "\n"
 
 
-def about(item: ProfileAnalysis) -> str:
+def about(analysis: ProfileAnalysis) -> str:
     """Return what was sampled, and which samples are missing."""
-    rounds = f"{item.rounds} traced round{'s' if item.rounds != 1 else ''}"
-    share = item.lost / (item.samples + item.lost) if item.lost else 0.0
-    lost = f"; {item.lost:,} more were lost ({units.share(share, 1)})" if item.lost else ""
-    off = "; time with interrupts off is counted where the kernel enables them again" if item.event == _CLOCK else ""
-    return (
-        f"CPU of the whole machine{units.at(item.point)}, {rounds}: {item.samples:,} stacks by {item.event}{lost}{off}"
+    rounds = f"{analysis.rounds} traced round{'s' if analysis.rounds != 1 else ''}"
+    share = analysis.lost / (analysis.samples + analysis.lost) if analysis.lost else 0.0
+    lost = f"; {analysis.lost:,} more were lost ({units.share(share, 1)})" if analysis.lost else ""
+    off = (
+        "; time with interrupts off is counted where the kernel enables them again" if analysis.event == _CLOCK else ""
     )
+    stacks = f"{analysis.samples:,} stacks by {analysis.event}"
+    return f"CPU of the whole machine{units.at(analysis.point)}, {rounds}: {stacks}{lost}{off}"
 
 
 def differs(arm: ArmProfile, point: str) -> str:
     """Return how much more CPU in all, and the parts of the machine and functions that differ significantly."""
     whole = amount_interval(arm.whole.difference)
     head = f"{arm.arm} vs {arm.baseline}{units.at(point)}: {whole} of CPU"
-    parts = [f"{item.name[0]} {item.difference.estimate:+z.2f} s" for item in arm.parts if item.difference.significant]
-    own = _significant([item.own for item in arm.functions])
-    inclusive = _significant([item.inclusive for item in arm.functions])
-    if not parts and not own and not inclusive:
+    parts = [f"{part.name[0]} {part.difference.estimate:+z.2f} s" for part in arm.parts if part.difference.significant]
+    alone = _significant([function.own for function in arm.functions])
+    inclusive = _significant([function.inclusive for function in arm.functions])
+    if not parts and not alone and not inclusive:
         return f"{head}; no part of the machine and no function differs significantly."
-    said = [", ".join(parts[:_SAID]) or "no part of the machine"]
-    said.append(f"of functions, by their own time, {', '.join(own)}" if own else "no function by its own time")
-    if inclusive and not own:
-        said.append(f"with what they call, {', '.join(inclusive)}")
-    return f"{head}. Significant: {'; '.join(said)}."
+    groups = [", ".join(parts[:_SAID]) or "no part of the machine"]
+    groups.append(f"of functions, by their own time, {', '.join(alone)}" if alone else "no function by its own time")
+    if inclusive and not alone:
+        groups.append(f"with what they call, {', '.join(inclusive)}")
+    return f"{head}. Significant: {'; '.join(groups)}."
 
 
 def _significant(costs: Sequence[StackCost | None]) -> list[str]:
     """Return the functions that differ significantly, those that do most."""
-    clear = [(item.name[-1], item.difference.estimate) for item in costs if item and item.difference.significant]
+    clear = [(cost.name[-1], cost.difference.estimate) for cost in costs if cost and cost.difference.significant]
     clear.sort(key=lambda function: -abs(function[1]))
     return [f"{shortened(name, _NAME * CHARACTER)} {seconds:+z.3f} s" for name, seconds in clear[:_SAID]]
 
@@ -90,31 +91,34 @@ def tables(arm: ArmProfile, point: str) -> list[ProfileTable]:
         ProfileTable(
             f"{against}: CPU by part of the machine{_family(arm.parts)}",
             ("part", f"on {arm.baseline}", "more, 95 %"),
-            [*(_part(item) for item in arm.parts if item.mean or item.base_mean), _whole(arm.whole)],
+            [*(_part(part) for part in arm.parts if part.mean or part.base_mean), _whole(arm.whole)],
         ),
         ProfileTable(
-            f"{against}: functions that differ most{_family([item.inclusive for item in arm.functions])}",
+            f"{against}: functions that differ most{_family([function.inclusive for function in arm.functions])}",
             ("function", "own, more", "with what it calls, more", f"on {arm.baseline}"),
-            [_function(item) for item in arm.functions],
+            [_function(function) for function in arm.functions],
         ),
     ]
 
 
 def _family(costs: Sequence[StackCost | None]) -> str:
-    known = [item for item in costs if item and item.difference.low is not None]
-    return f"; intervals simultaneous for all {known[0].family}" if known else ""
+    with_interval = [cost for cost in costs if cost and cost.difference.low is not None]
+    return f"; intervals simultaneous for all {with_interval[0].family}" if with_interval else ""
 
 
-def _part(item: StackCost) -> tuple[str, ...]:
-    name = "all others" if item.name[0] == OTHERS else item.name[0]
-    return name, units.seconds(item.base_mean), amount_interval(item.difference.together)
+def _part(cost: StackCost) -> tuple[str, ...]:
+    name = "all others" if cost.name[0] == OTHERS else cost.name[0]
+    return name, units.seconds(cost.base_mean), amount_interval(cost.difference.together)
 
 
-def _whole(item: StackCost) -> tuple[str, ...]:
-    return "all", units.seconds(item.base_mean), amount_interval(item.difference)
+def _whole(cost: StackCost) -> tuple[str, ...]:
+    return "all", units.seconds(cost.base_mean), amount_interval(cost.difference)
 
 
-def _function(item: FunctionCost) -> tuple[str, ...]:
-    more = (amount_interval(cost.difference.together) if cost else units.NOTHING for cost in (item.own, item.inclusive))
-    base = units.seconds(item.inclusive.base_mean) if item.inclusive else units.NOTHING
-    return shortened(item.name, _NAME * CHARACTER), *more, base
+def _function(function: FunctionCost) -> tuple[str, ...]:
+    more = (
+        amount_interval(cost.difference.together) if cost else units.NOTHING
+        for cost in (function.own, function.inclusive)
+    )
+    base = units.seconds(function.inclusive.base_mean) if function.inclusive else units.NOTHING
+    return shortened(function.name, _NAME * CHARACTER), *more, base

@@ -51,8 +51,8 @@ class Quiet(EventSink):
     @property
     def latest(self) -> Session | None:
         """Return the session with all measurements so far; None before the session began."""
-        found = {(item.kind, item.round, item.arm, item.point): item for item in self._samples}  # a rerun
-        return replace(self._session, samples=tuple(found.values())) if self._session else None
+        latest = {(sample.kind, sample.round, sample.arm, sample.point): sample for sample in self._samples}  # a rerun
+        return replace(self._session, samples=tuple(latest.values())) if self._session else None
 
     def take(self, event: Event) -> None:
         match event:
@@ -114,17 +114,17 @@ class TimeLeft:
 
     def finished(self, machine: str, run: PlanStep | Sample) -> None:
         self.running(machine, run)
-        mine = self._now[machine]
-        mine.runs += 1
-        if mine.runs >= max((runs for _, runs in self._whole.values()), default=math.inf):
-            self._whole[mine.key] = (time.monotonic() - mine.began, mine.runs)
+        current = self._now[machine]
+        current.runs += 1
+        if current.runs >= max((runs for _, runs in self._whole.values()), default=math.inf):
+            self._whole[current.key] = (time.monotonic() - current.began, current.runs)
 
     def left(self, runs: int) -> str:
         """Return ``about 3 min left, 10 min at most``; '' before a round is over. ``runs``: certain to come."""
-        rounds = [found for key, found in self._whole.items() if key[1]] or list(self._whole.values())
+        rounds = [measured for key, measured in self._whole.items() if key[1]] or list(self._whole.values())
         if not rounds:
             return ""
-        each, of_each = (sum(found) / len(rounds) for found in zip(*rounds, strict=True))
+        each, of_each = (sum(column) / len(rounds) for column in zip(*rounds, strict=True))
         certain = each * runs / of_each / max(len(self._now), 1)
         most = None if self._limit is None else max(self._limit - (time.monotonic() - self._since), 0.0)
         if not self._open_ended:
@@ -182,8 +182,8 @@ class Lines(Quiet):
         self._left.finished(self._machine, sample)
         real = sum(phase.real or 0 for phase in sample.phases)
         what = f"real {units.seconds(real)}" if sample.status == "ok" else f"FAILED: {sample.error}"
-        left = self._time_left()
-        self.write(f"[{self._finished}/{self._steps}] {_where(sample)}  {what}{f'  ({left})' if left else ''}")
+        estimate = self._time_left()
+        self.write(f"[{self._finished}/{self._steps}] {_where(sample)}  {what}{f'  ({estimate})' if estimate else ''}")
 
     def _time_left(self) -> str:
         return self._left.left(max(self._steps - self._finished, 0))
@@ -238,8 +238,8 @@ class Live(Lines):
             case PhaseStarted():
                 self._show_phase(event.step, event.phase)
             case SampleTaken():
-                left = self._time_left()
-                self._bar.update(self._task, completed=self._finished, total=self._steps, left=left)
+                estimate = self._time_left()
+                self._bar.update(self._task, completed=self._finished, total=self._steps, left=estimate)
 
     def _show_phase(self, step: PlanStep, phase: str) -> None:
         began = time.monotonic()
@@ -295,8 +295,8 @@ def so_far(session: Session | None, width: int) -> str:
 def _undecided(rankings: Sequence[Ranking]) -> str:
     """Return `` (2 of 4 arms inconclusive)``, of all points."""
     verdicts = [row for ranking in rankings for row in ranking.picks if row.against and row.verdict]
-    left = sum(len(ranking.undecided) for ranking in rankings)
-    return f" ({left} of {len(verdicts)} arms inconclusive)" if left and verdicts else ""
+    undecided = sum(len(ranking.undecided) for ranking in rankings)
+    return f" ({undecided} of {len(verdicts)} arms inconclusive)" if undecided and verdicts else ""
 
 
 def make_observer(quiet: bool) -> Quiet:

@@ -31,8 +31,8 @@ def legend(ranking: Ranking) -> str:
     what = (
         f"Time is {measure_of(ranking.metric)}" if is_time(ranking) else f"The figures are {measure_of(ranking.metric)}"
     )
-    known = any(pair.ratio.together.low is not None for pair in ranking.pairs)
-    intervals = " Intervals are simultaneous, 95 %." if known else ""
+    has_intervals = any(pair.ratio.together.low is not None for pair in ranking.pairs)
+    intervals = " Intervals are simultaneous, 95 %." if has_intervals else ""
     return f"{what.replace('is time', 'is', 1)}{qualities}.{intervals}"
 
 
@@ -70,12 +70,12 @@ def table(ranking: Ranking, width: int | None, tablefmt: str = "simple", most: i
     rows = cells(ranking, listed)
     empty = set[int]() if _over_bare(ranking) else {_BARE}
     for left_out in (set[int](), {_BARE}, {_BARE, _GROUP}, {_BARE, _GROUP, _VERDICT}):
-        shown = [i for i in range(len(headers)) if i not in left_out | empty]
-        made = render_table([[row[i] for i in shown] for row in rows], [headers[i] for i in shown], tablefmt)
-        if width is None or max(map(len, made.splitlines())) <= width:
+        columns = [i for i in range(len(headers)) if i not in left_out | empty]
+        text = render_table([[row[i] for i in columns] for row in rows], [headers[i] for i in columns], tablefmt)
+        if width is None or max(map(len, text.splitlines())) <= width:
             break
     hidden = len(ranking.rows) - len(listed)
-    return made + (f"\n{hidden} more arms, all worse: --full" if hidden else "")
+    return text + (f"\n{hidden} more arms, all worse: --full" if hidden else "")
 
 
 #: Columns that a narrow table leaves out.
@@ -100,14 +100,14 @@ def _unit(ranking: Ranking) -> str:
 
 def _over_bare(ranking: Ranking) -> dict[str, Comparison]:
     """Return what each arm costs over its own baseline, unless that has a column of its own."""
-    return {item.arm: item for item in ranking.costs if item.baseline != ranking.reference}
+    return {comparison.arm: comparison for comparison in ranking.costs if comparison.baseline != ranking.reference}
 
 
 def _cells(row: RankRow, ranking: Ranking, costs: dict[str, Comparison]) -> list[str]:
     value = units.seconds(row.typical) if ranking.unit == "s" else units.number(row.typical)
     against = REFERENCE if row.against is None else difference(row.against)
     over = costs.get(row.arm)
-    cost = "baseline" if row.arm in {item.baseline for item in costs.values()} else units.NOTHING
+    cost = "baseline" if row.arm in {comparison.baseline for comparison in costs.values()} else units.NOTHING
     if over:
         cost = percent_interval(over.together)
     return [row.group or units.NOTHING, row.arm, value, against, cost, _verdict(row, ranking)]
@@ -117,8 +117,8 @@ def _verdict(row: RankRow, ranking: Ranking) -> str:
     if row.against is None:
         return REFERENCE
     if not row.pick:
-        made = known_arm(row.arm)
-        return "rebuild" if made and made.rebuild else "baseline"
+        parsed = known_arm(row.arm)
+        return "rebuild" if parsed and parsed.rebuild else "baseline"
     other = {} if is_time(ranking) else {SLOWER: "worse", FASTER: "better"}
     return other.get(row.verdict, row.verdict) or units.NOTHING
 
@@ -128,36 +128,43 @@ def sentences(ranking: Ranking) -> Iterator[str]:
     for row in ranking.picks:
         if row.against is not None:
             yield f"{row.arm}: {_said(row.against, ranking)}"
-    for item in ranking.filesystems:
-        yield f"{item.arm} vs {item.other}: {difference(item)}: the cost of that filesystem alone"
+    for pair in ranking.filesystems:
+        yield f"{pair.arm} vs {pair.other}: {difference(pair)}: the cost of that filesystem alone"
 
 
-def _said(item: Difference, ranking: Ranking) -> str:
-    if item.ratio.together.low is None:
+def _said(pair: Difference, ranking: Ranking) -> str:
+    if pair.ratio.together.low is None:
         once = "one run" if ranking.unpaired else "one round"
-        return f"{units.percent(item.ratio.estimate)} vs {item.other} in {once}, without an interval"
-    found = relation(ranking, item.arm, item.other)
-    if found == EQUIVALENT:
-        return f"equivalent to {item.other} within {margin(ranking)}, {difference(item)}"
-    if found == INCONCLUSIVE:
-        return f"inconclusive vs {item.other}, {difference(item)}"
-    return f"{size(item, ranking)} than {item.other}, {difference(item)}"
+        return f"{units.percent(pair.ratio.estimate)} vs {pair.other} in {once}, without an interval"
+    verdict = relation(ranking, pair.arm, pair.other)
+    if verdict == EQUIVALENT:
+        return f"equivalent to {pair.other} within {margin(ranking)}, {difference(pair)}"
+    if verdict == INCONCLUSIVE:
+        return f"inconclusive vs {pair.other}, {difference(pair)}"
+    return f"{size(pair, ranking)} than {pair.other}, {difference(pair)}"
 
 
-def result_line(found: Sequence[Comparison]) -> str:
+def result_line(comparisons: Sequence[Comparison]) -> str:
     """Return what a session found, in a line of a list: the largest significant cost, and how many others."""
-    known = [item for item in found if item.ratio and item.low_all is not None and item.high_all is not None]
-    clear = sorted((item for item in known if item.verdict_all in (MORE, LESS)), key=lambda item: -abs(_log(item)))
+    bounded = [
+        comparison
+        for comparison in comparisons
+        if comparison.ratio and comparison.low_all is not None and comparison.high_all is not None
+    ]
+    clear = sorted(
+        (comparison for comparison in bounded if comparison.verdict_all in (MORE, LESS)),
+        key=lambda comparison: -abs(_log(comparison)),
+    )
     if not clear:
-        return f"{len(known)} comparison{'s' if len(known) != 1 else ''}, none significant" if known else ""
+        return f"{len(bounded)} comparison{'s' if len(bounded) != 1 else ''}, none significant" if bounded else ""
     first = clear[0]
     parts = [f"{units.against(first)} {percent_interval(first.together)}"]
     if len(clear) > 1:
         parts.append(f"{len(clear) - 1} more significant")
-    if len(known) > len(clear):
-        parts.append(f"{len(known) - len(clear)} not significant")
+    if len(bounded) > len(clear):
+        parts.append(f"{len(bounded) - len(clear)} not significant")
     return ", ".join(parts)
 
 
-def _log(item: Comparison) -> float:
-    return math.log(item.ratio) if item.ratio else 0.0
+def _log(comparison: Comparison) -> float:
+    return math.log(comparison.ratio) if comparison.ratio else 0.0

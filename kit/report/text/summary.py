@@ -37,8 +37,8 @@ def summary(session: Session, analysis: Analysis) -> str:
         *([cpus] if cpus else []),
         *([both] if (both := _filesystems(session)) else []),
     ]
-    took = elapsed(session)
-    parts = [f"{', '.join(where)}: {rounds(session)}{f' in {shown_duration(took)}' if took else ''}"]
+    seconds = elapsed(session)
+    parts = [f"{', '.join(where)}: {rounds(session)}{f' in {shown_duration(seconds)}' if seconds else ''}"]
     return "; ".join([*parts, *([how] if (how := ending(session, analysis)) else [])])
 
 
@@ -57,7 +57,7 @@ def ending(session: Session, analysis: Analysis) -> str:
     if session.status != DONE:
         return "not finished" if session.status == RUNNING else session.status
     if request.precision is not None:
-        reaches = [item.reach for item in whole_real(analysis.comparisons) if not item.control]
+        reaches = [comparison.reach for comparison in whole_real(analysis.comparisons) if not comparison.control]
         if request.budget is None or max(reaches, default=0.0) <= request.precision:
             return REACHED if count_rounds(session) < MOST_ROUNDS else f"{UNDECIDED}, {MOST_ROUNDS} rounds"
         return SPENT
@@ -75,12 +75,12 @@ def rounds(session: Session) -> str:
         return _runs(session)
     count = count_rounds(session)
     order = RUN_ORDER.text(session.facts)
-    known = f" {order}" if order in (INTERLEAVED, SEQUENTIAL) else ""
-    return f"{count}{known} round{'s' if count != 1 else ''}"
+    order_word = f" {order}" if order in (INTERLEAVED, SEQUENTIAL) else ""
+    return f"{count}{order_word} round{'s' if count != 1 else ''}"
 
 
 def _runs(session: Session) -> str:
-    counts = [sum(item.arm == arm and item.status == "ok" for item in session.samples) for arm in session.arms]
+    counts = [sum(sample.arm == arm and sample.status == "ok" for sample in session.samples) for arm in session.arms]
     least, most = min(counts, default=0), max(counts, default=0)
     number = f"{least}" if least == most else f"{least} to {most}"
     lost = len(session.failed)
@@ -90,15 +90,17 @@ def _runs(session: Session) -> str:
 def _filesystems(session: Session) -> str:
     """Return those of the arms that ran."""
     ran = {sample.arm for sample in session.samples}
-    found = dict.fromkeys(made.filesystem for arm in session.arms if arm in ran and (made := session.known_arm(arm)))
-    return in_words(list(found)) if found else ""
+    filesystems = dict.fromkeys(
+        parsed.filesystem for arm in session.arms if arm in ran and (parsed := session.known_arm(arm))
+    )
+    return in_words(list(filesystems)) if filesystems else ""
 
 
 def not_run(session: Session) -> list[NotRun]:
     """Return the arms that were not run; those that share a reason share an entry, their names joined."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for item in session.not_run:
-        reasons.setdefault((item.reason, item.fix), []).append(item.arm)
+    for entry in session.not_run:
+        reasons.setdefault((entry.reason, entry.fix), []).append(entry.arm)
     return [NotRun(", ".join(arms), reason, fix) for (reason, fix), arms in reasons.items()]
 
 

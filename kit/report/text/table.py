@@ -53,7 +53,10 @@ def render_markdown(session: Session, analysis: Analysis) -> str:
 
 def _render(session: Session, analysis: Analysis, style: _Style) -> str:
     parts = [_head(session, analysis, style)]
-    index = {(item.arm, item.point, item.phase, item.metric): item for item in analysis.comparisons}
+    index = {
+        (comparison.arm, comparison.point, comparison.phase, comparison.metric): comparison
+        for comparison in analysis.comparisons
+    }
     for point in analysis.points:
         phases = _total_first(point.phases)
         # A sweep has a table for each point; phases of all points would take too much space.
@@ -62,7 +65,7 @@ def _render(session: Session, analysis: Analysis, style: _Style) -> str:
         for phase in phases:
             parts.append(figures(point, index, phase, style.format))
     parts += ladders(analysis, style.newline, style.format)
-    parts += [item.text(style.format) for item in task_tables(analysis, style.newline)]
+    parts += [task_table.text(style.format) for task_table in task_tables(analysis, style.newline)]
     parts += [verdicts(analysis, style.format), assurance(analysis)]
     parts += [_failures(session), _not_run(session), _notes(session, analysis), _facts(session)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -73,8 +76,8 @@ def _head(session: Session, analysis: Analysis, style: _Style) -> str:
     if session.guest:
         lines.append(f"{style.newline.strip()}IN A GUEST: {session.guest}")
     for ranking in analysis.rankings:
-        shown = table(ranking, None, style.format)
-        lines += ["", *advice(ranking, copied(session)), "", style.heading(caption(ranking)), shown]
+        text = table(ranking, None, style.format)
+        lines += ["", *advice(ranking, copied(session)), "", style.heading(caption(ranking)), text]
     return "\n".join(lines)
 
 
@@ -86,21 +89,24 @@ def _phase_table(session: Session, point: PointRuns, index: Index, phase: str, s
     baselines = dict(session.baselines)
     grouped = point.leaves_tree(phase)
     rows = []
-    for item in point.arms:
-        name = item.arm if item.arm not in baselines else f"{item.arm}{style.newline}  / {baselines[item.arm]}"
-        rows.append([name, *(_cell(item, index, phase, metric, grouped, style) for metric in _COLUMNS)])
-    headers = ["arm", *(f"{item.column}*" if grouped and item.whole_group else item.column for item in _COLUMNS)]
+    for runs in point.arms:
+        name = runs.arm if runs.arm not in baselines else f"{runs.arm}{style.newline}  / {baselines[runs.arm]}"
+        rows.append([name, *(_cell(runs, index, phase, metric, grouped, style) for metric in _COLUMNS)])
+    headers = [
+        "arm",
+        *(f"{metric.column}*" if grouped and metric.whole_group else metric.column for metric in _COLUMNS),
+    ]
     count = len(point.phases) - 1
     title = f"total of {count} phases" if phase == TOTAL else f"phase {phase}"
     title += units.at(point.point)
     return f"{style.heading(title)}\n{render_table(rows, headers, style.format)}"
 
 
-def _cell(item: ArmRuns, index: Index, phase: str, column: Metric, grouped: bool, style: _Style) -> str:
+def _cell(runs: ArmRuns, index: Index, phase: str, column: Metric, grouped: bool, style: _Style) -> str:
     """Return the mean over the rounds, and below it the ratio to the baseline with its interval."""
     name = (grouped and column.whole_group) or column.name
-    text = units.amount(item.mean(phase, name), column.unit)
-    comparison = index.get((item.arm, item.point, phase, name))
+    text = units.amount(runs.mean(phase, name), column.unit)
+    comparison = index.get((runs.arm, runs.point, phase, name))
     if comparison is None:
         return text
     if comparison.adjusted is not None:  # a row must not contradict itself
@@ -111,19 +117,19 @@ def _cell(item: ArmRuns, index: Index, phase: str, column: Metric, grouped: bool
 
 
 def _failures(session: Session) -> str:
-    found = summary.failed(session)
+    failed = summary.failed(session)
     return "\n".join(
         f"Failed: {where}: {sample.error}" + (f"\n  full log: {sample.log}" if sample.log else "")
-        for where, sample in found
+        for where, sample in failed
     )
 
 
 def _not_run(session: Session) -> str:
-    return "\n".join(f"not run: {item.arm}: {item.reason}\n  fix: {item.fix}" for item in summary.not_run(session))
+    return "\n".join(f"not run: {entry.arm}: {entry.reason}\n  fix: {entry.fix}" for entry in summary.not_run(session))
 
 
 def _notes(session: Session, analysis: Analysis) -> str:
-    calls = (said for item in whole_runs(analysis) if (said := largest_group(item)))
+    calls = (sentence for costs in whole_runs(analysis) if (sentence := largest_group(costs)))
     lines = [*group_notes(analysis.rankings), *notes(session, analysis), *calls]
     return "\n".join(wrap(f"note: {line}") for line in lines)
 

@@ -33,46 +33,48 @@ class TaskTable:
 def task_tables(analysis: Analysis, newline: str = "\n") -> list[TaskTable]:
     """Return one table by kind and one by recipe for each arm, phase and point with tasks."""
     index: dict[tuple[str, str, str, str], list[TaskCost]] = {}
-    for item in analysis.tasks:
-        made = item.comparison
-        index.setdefault((made.arm, made.baseline, made.phase, made.point), []).append(item)
-    return [_table(analysis, found, by, newline) for found in index.values() for by in _BY]
+    for cost in analysis.tasks:
+        comparison = cost.comparison
+        index.setdefault((comparison.arm, comparison.baseline, comparison.phase, comparison.point), []).append(cost)
+    return [_table(analysis, costs, by, newline) for costs in index.values() for by in _BY]
 
 
 def largest_part(analysis: Analysis, arm: str, point: str) -> str:
     """Return a sentence on the kind of task whose elapsed time grew most; '' if none is significantly the largest."""
-    mine = [
-        item
-        for item in analysis.tasks
-        if (item.comparison.arm, item.comparison.point, item.comparison.metric) == (arm, point, ELAPSED)
+    elapsed = [
+        cost
+        for cost in analysis.tasks
+        if (cost.comparison.arm, cost.comparison.point, cost.comparison.metric) == (arm, point, ELAPSED)
     ]
-    for item in mine:
-        if item.largest:
-            whole = next(one for one in mine if one.by == ALL and one.comparison.phase == item.comparison.phase)
+    for cost in elapsed:
+        if cost.largest:
+            whole = next(
+                other for other in elapsed if other.by == ALL and other.comparison.phase == cost.comparison.phase
+            )
             return (
-                f"{arm}{units.at(point)}, task by task{_of_copies(item)}: the largest part is {item.name}'s, "
-                f"{_seconds(item)} of {whole.comparison.difference:+z.2f} s more elapsed than on "
-                f"{item.comparison.baseline}"
+                f"{arm}{units.at(point)}, task by task{_of_copies(cost)}: the largest part is {cost.name}'s, "
+                f"{_seconds(cost)} of {whole.comparison.difference:+z.2f} s more elapsed than on "
+                f"{cost.comparison.baseline}"
             )
     return ""
 
 
-def _table(analysis: Analysis, found: Sequence[TaskCost], by: str, newline: str) -> TaskTable:
-    example = next(item for item in found if item.by == by)
+def _table(analysis: Analysis, costs: Sequence[TaskCost], by: str, newline: str) -> TaskTable:
+    example = next(cost for cost in costs if cost.by == by)
     first = example.comparison
-    metrics = [name for name in (CPU, ELAPSED) if any(item.comparison.metric == name for item in found)]
-    wanted = (by, *_WHOLE) if by == KIND else (by,)
+    metrics = [name for name in (CPU, ELAPSED) if any(cost.comparison.metric == name for cost in costs)]
+    groups = (by, *_WHOLE) if by == KIND else (by,)
     rows = []
-    for part in dict.fromkeys((item.by, item.name) for item in found if item.by in wanted):
-        mine = {item.comparison.metric: item for item in found if (item.by, item.name) == part}
-        cells = [_cells(mine.get(metric), newline) for metric in metrics]
+    for part in dict.fromkeys((cost.by, cost.name) for cost in costs if cost.by in groups):
+        by_metric = {cost.comparison.metric: cost for cost in costs if (cost.by, cost.name) == part}
+        cells = [_cells(by_metric.get(metric), newline) for metric in metrics]
         rows.append([_WHOLE.get(*part), *chain.from_iterable(cells)])
     if by == KIND:
         rows.append(_phase(analysis, example, metrics, newline))
     rounds = f"{first.n} round{'s' if first.n > 1 else ''}"
     title = f"{first.phase} by {_BY[by]}{_of_copies(example)}: {units.against(first)}, {rounds}"
     if first.family > 1 and first.n > 1:
-        alone = 1 + len({item.by for item in found if item.by in _WHOLE})
+        alone = 1 + len({cost.by for cost in costs if cost.by in _WHOLE})
         title += f"; intervals simultaneous for all {first.family}"
         title += f", individual in the last {alone} rows" if by == KIND else ""
     base = first.baseline
@@ -80,26 +82,26 @@ def _table(analysis: Analysis, found: Sequence[TaskCost], by: str, newline: str)
     return TaskTable(first.phase, first.point, title, (_BY[by], *headers), rows)
 
 
-def _of_copies(item: TaskCost) -> str:
-    return " of the first copy" if item.copies > 1 else ""
+def _of_copies(cost: TaskCost) -> str:
+    return " of the first copy" if cost.copies > 1 else ""
 
 
 def _heading(metric: str) -> str:
     return "CPU" if metric == CPU else metric
 
 
-def _cells(item: TaskCost | None, newline: str) -> tuple[str, str]:
+def _cells(cost: TaskCost | None, newline: str) -> tuple[str, str]:
     """Return the baseline's value, and how much more the arm has."""
-    if item is None:
+    if cost is None:
         return units.NOTHING, units.NOTHING
-    made = item.comparison
-    interval = percent_interval(made.estimate if item.by in _WHOLE else made.together)
-    ratio = f"{newline}{interval}" if made.ratio else ""
-    return units.seconds(item.base_mean), f"{_seconds(item)}{ratio}"
+    comparison = cost.comparison
+    interval = percent_interval(comparison.estimate if cost.by in _WHOLE else comparison.together)
+    ratio = f"{newline}{interval}" if comparison.ratio else ""
+    return units.seconds(cost.base_mean), f"{_seconds(cost)}{ratio}"
 
 
-def _seconds(item: TaskCost) -> str:
-    return difference_interval(item.comparison, together=item.by not in _WHOLE)
+def _seconds(cost: TaskCost) -> str:
+    return difference_interval(cost.comparison, together=cost.by not in _WHOLE)
 
 
 def _phase(analysis: Analysis, part: TaskCost, metrics: Sequence[str], newline: str) -> list[str]:
@@ -108,13 +110,13 @@ def _phase(analysis: Analysis, part: TaskCost, metrics: Sequence[str], newline: 
     row = [f"{whole}: CPU, real"] if CPU in metrics else [f"{whole}: real"]
     for metric in metrics:
         name = CPU if metric == CPU else "real"
-        made = next(
-            item
-            for item in analysis.comparisons
-            if (item.arm, item.baseline, item.phase, item.point, item.metric)
+        measured = next(
+            comparison
+            for comparison in analysis.comparisons
+            if (comparison.arm, comparison.baseline, comparison.phase, comparison.point, comparison.metric)
             == (pair.arm, pair.baseline, pair.phase, pair.point, name)
         )
         mean = analysis.arm(pair.baseline, pair.point).mean(pair.phase, name)
-        change = percent_interval(made.estimate)
-        row += [units.seconds(mean), f"{difference_interval(made)}{newline}{change}"]
+        change = percent_interval(measured.estimate)
+        row += [units.seconds(mean), f"{difference_interval(measured)}{newline}{change}"]
     return row

@@ -116,7 +116,7 @@ def shown(folders: Folders, lease: MachineLease, name: str) -> Iterator[Path | N
         yield directory
 
 
-def workloads(
+def bind_workloads(
     scenarios: Mapping[str, Scenario], image: Image | None, folders: Folders, directory: Path | None
 ) -> dict[str, Workload]:
     """Return the workload of each point of a sweep. ``directory``: the result of ``shown``."""

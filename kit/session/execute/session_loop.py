@@ -143,7 +143,7 @@ def _run_directory(path: Path, mode: int, journal: Journal) -> Iterator[None]:
         journal.release("empty directory", path)
 
 
-def run_session(session: Session, run: RunContext, left: Callable[[], float | None] = lambda: None) -> Session:
+def run_rounds(session: Session, run: RunContext, left: Callable[[], float | None] = lambda: None) -> Session:
     """Run what is left of the plan. Each sample is stored at once; return the session in its final state.
 
     ``left``: remaining seconds of the budget. Raises KeyboardInterrupt when interrupted, and KitError if the machine

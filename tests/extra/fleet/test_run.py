@@ -24,6 +24,8 @@ from kit.model.fact import DEFAULT_REFERENCE, RUN_ORDER
 from kit.model.machine import Selection
 from kit.model.session import DONE, INTERRUPTED, Request, Session
 from kit.report.text.progress import Quiet
+from kit.session.prepared import StartOptions
+from kit.session.start import AssignedRounds
 from kit.session.wire.messages import Done, MessageReader
 from kit.store import Store
 from kit.store.schema.outcomes import kept_of
@@ -163,12 +165,13 @@ def test_a_worker_keeps_shares_apart_from_its_users_store(
     """They may be one user's, who has the session in his store and outbox by the same name."""
     seen: list[tuple[Path, str]] = []
 
-    def run_assigned(session: Session, rounds: tuple[int, ...], paths: Paths, store: Store, channel: Any) -> Session:
+    def launch(assigned: AssignedRounds, paths: Paths, store: Store, channel: Any, options: StartOptions) -> Session:
+        assert assigned.rounds == rounds and options.wait
         seen.append((paths.data, store.name))
-        return session
+        return assigned.session
 
     monkeypatch.setenv("KIT_HOME", str(tmp_path))
-    monkeypatch.setattr(agent, "run_assigned", run_assigned)
+    monkeypatch.setattr(agent, "launch", launch)
     with open(os.devnull, "wb") as nothing:
         channel = agent._ShareChannel(nothing.fileno(), Share(FIRST, rounds))
         agent._run(Assignment(Share(FIRST, rounds), str(tmp_path), False), cast(Any, channel))

@@ -11,9 +11,9 @@ import pytest
 from kit.core.errors import RunError
 from kit.extra.fleet.client import run
 from kit.extra.fleet.client.run import FleetContext
+from kit.extra.pytest_plugin.runner import SessionRunner
 from kit.model.machine import Selection, parse_where
 from kit.model.session import Request, Session
-from kit.pytest_plugin.runner import SessionRunner
 from tests.command_line import Kit
 
 #: Machines that share a session's rounds are alike.

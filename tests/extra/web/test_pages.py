@@ -171,6 +171,22 @@ def test_it_prints_without_controls_and_on_paper_white(page: Page, report: Path)
 
 @pytest.mark.machine
 @pytest.mark.unmeasured
+def test_the_first_screen_answers(page: Page, report: Path) -> None:
+    """With headline, table and plot; sentences about each arm are folded, and printed all the same."""
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(report.as_uri())
+    session = page.locator("article").first
+    for part in ("p.answer", "table", "figure svg"):
+        box = session.locator(part).first.bounding_box()
+        assert box and box["y"] + box["height"] <= 900, part
+    arms = session.locator("details", has_text="Arm by arm, in words")
+    assert arms.count() == 1 and arms.locator("p").count() > 2 and not arms.locator("p").first.is_visible()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert arms.locator("p").first.is_visible()
+
+
+@pytest.mark.machine
+@pytest.mark.unmeasured
 def test_it_is_read_without_script(browser: Browser, report: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

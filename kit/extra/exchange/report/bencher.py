@@ -15,12 +15,12 @@ _LONGEST_MEASURE, _LONGEST_BENCHMARK = 64, 1024
 
 def render_bencher(sessions: Sequence[Session]) -> str:
     """Return the penalties as ratios, ``lower_value`` and ``upper_value`` being the 95 % interval."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for item in newest(sessions):
-        for penalty in item.penalties():
+    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
+    for newest_session in newest(sessions):
+        for penalty in newest_session.penalties():
             name = penalty.series.encode()[:_LONGEST_BENCHMARK].decode(errors="ignore")
-            found.setdefault(name, {})[_measure(penalty.comparison.metric)] = _value(penalty)
-    return json.dumps(found, indent=1) + "\n"
+            benchmarks.setdefault(name, {})[_measure(penalty.comparison.metric)] = _value(penalty)
+    return json.dumps(benchmarks, indent=1) + "\n"
 
 
 def _measure(metric: str) -> str:
@@ -28,7 +28,7 @@ def _measure(metric: str) -> str:
     return f"penalty-{re.sub('[^a-z0-9]+', '-', metric.lower())}"[:_LONGEST_MEASURE].strip("-")
 
 
-def _value(item: Penalty) -> dict[str, float]:
-    if item.low is None or item.high is None:
-        return {"value": item.ratio}
-    return {"value": item.ratio, "lower_value": item.low, "upper_value": item.high}
+def _value(penalty: Penalty) -> dict[str, float]:
+    if penalty.low is None or penalty.high is None:
+        return {"value": penalty.ratio}
+    return {"value": penalty.ratio, "lower_value": penalty.low, "upper_value": penalty.high}

@@ -23,38 +23,42 @@ _DIGITS = 5
 
 def render_benchmark_action(sessions: Sequence[Session]) -> str:
     """Return an entry for each penalty. Its value is a ratio, since that tool compares values by their quotient."""
-    rows = [_row(penalty, item.imported) for item in newest(sessions) for penalty in item.penalties()]
+    rows = [
+        _row(penalty, newest_session.imported)
+        for newest_session in newest(sessions)
+        for penalty in newest_session.penalties()
+    ]
     return json.dumps(rows, indent=1) + "\n"
 
 
-def _row(item: Penalty, imported: bool) -> dict[str, str | float]:
+def _row(penalty: Penalty, imported: bool) -> dict[str, str | float]:
     """Where more is better, the ratio is baseline / arm: smaller is better there too."""
-    metric = item.comparison.metric
-    found = smaller_is_better(item.comparison)
-    range_ = {} if found.low is None or found.high is None else {"range": _range(found)}
-    name = f"{item.series}, {metric}{' (baseline / arm)' if item.comparison.better == MORE else ''}"
+    metric = penalty.comparison.metric
+    ratio = smaller_is_better(penalty.comparison)
+    range_ = {} if ratio.low is None or ratio.high is None else {"range": _range(ratio)}
+    name = f"{penalty.series}, {metric}{' (baseline / arm)' if penalty.comparison.better == MORE else ''}"
     return {
         "name": name,
         "unit": "x",
-        "value": float(f"{found.estimate:.{_DIGITS}g}"),
+        "value": float(f"{ratio.estimate:.{_DIGITS}g}"),
         **range_,
-        "extra": _extra(item, imported),
+        "extra": _extra(penalty, imported),
     }
 
 
-def _range(item: Interval) -> str:
+def _range(interval: Interval) -> str:
     """Return ``[1.031, 1.082], 95 %``."""
-    return f"{times_interval(item).partition(' ')[2]}, 95 %"
+    return f"{times_interval(interval).partition(' ')[2]}, 95 %"
 
 
-def _extra(item: Penalty, imported: bool) -> str:
+def _extra(penalty: Penalty, imported: bool) -> str:
     """Return what a chart shows on hovering, a line for each."""
-    found, session = item.comparison, item.session
+    comparison, session = penalty.comparison, penalty.session
     lines = [
-        f"session {session.id}, {found.n} round{'s' if found.n > 1 else ''}",
-        sentence(found, session.request.margin) if found.metric in METRICS else found.verdict_all,
-        f"{found.arm}: {units.amount(item.outcome.mean, found.unit)}",
-        f"{found.baseline}: {units.amount(item.outcome.base_mean, found.unit)}",
+        f"session {session.id}, {comparison.n} round{'s' if comparison.n > 1 else ''}",
+        sentence(comparison, session.request.margin) if comparison.metric in METRICS else comparison.verdict_all,
+        f"{comparison.arm}: {units.amount(penalty.outcome.mean, comparison.unit)}",
+        f"{comparison.baseline}: {units.amount(penalty.outcome.base_mean, comparison.unit)}",
         f"commit {built_commit(session.facts)}" if built_commit(session.facts) else "",
         f"guest: {session.guest}" if session.guest else "",
         "imported figures: machine, image and run order are unknown" if imported else "",

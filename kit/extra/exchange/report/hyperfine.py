@@ -50,28 +50,31 @@ def _results(
 ) -> list[dict[str, Any]]:
     newest_sessions = newest(sessions)
     several = len(newest_sessions) > 1
-    return [row for item in newest_sessions for row in _rows(item, several, result, parameter)]
+    return [row for newest_session in newest_sessions for row in _rows(newest_session, several, result, parameter)]
 
 
 def _rows(
-    item: Newest, several: bool, result: Callable[[ArmRuns], dict[str, Any]], parameter: Callable[[str], object]
+    newest_session: Newest,
+    several: bool,
+    result: Callable[[ArmRuns], dict[str, Any]],
+    parameter: Callable[[str], object],
 ) -> Iterator[dict[str, Any]]:
     penalties = {
         (penalty.comparison.arm, penalty.comparison.point): penalty
-        for penalty in item.penalties()
+        for penalty in newest_session.penalties()
         if penalty.outcome.whole and penalty.comparison.metric == "real"
     }
-    for runs in item.analysis.arms:
+    for runs in newest_session.analysis.arms:
         figures = result(runs)
         if figures:
             name = f"{runs.arm},{runs.point}" if runs.point else runs.arm
-            machine = f" on {item.machine}" if item.machine else ""
+            machine = f" on {newest_session.machine}" if newest_session.machine else ""
             parameters = {key: parameter(value) for key, value in parse_point(runs.point).items()} if runs.point else {}
             yield {
-                "command": f"{item.session.title}{machine}: {name}" if several else name,
+                "command": f"{newest_session.session.title}{machine}: {name}" if several else name,
                 **figures,
                 **({"parameters": parameters} if parameters else {}),
-                "kit": _about(item, penalties.get((runs.arm, runs.point))),
+                "kit": _about(newest_session, penalties.get((runs.arm, runs.point))),
             }
 
 
@@ -127,13 +130,13 @@ def _result_1(runs: ArmRuns) -> dict[str, Any]:
     }
 
 
-def _about(item: Newest, penalty: Penalty | None) -> dict[str, Any]:
-    session = item.session
+def _about(newest_session: Newest, penalty: Penalty | None) -> dict[str, Any]:
+    session = newest_session.session
     about = {"scenario": session.title, "session": session.id, "commit": built_commit(session.facts) or None}
-    known = {
+    against_baseline = {
         "baseline": penalty.comparison.baseline if penalty else None,
         "ratio": penalty.ratio if penalty else None,
         "ratio_low": penalty.low if penalty else None,
         "ratio_high": penalty.high if penalty else None,
     }
-    return {**about, "guest": session.guest or None, "imported": item.imported, **known}
+    return {**about, "guest": session.guest or None, "imported": newest_session.imported, **against_baseline}

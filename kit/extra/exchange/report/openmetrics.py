@@ -33,46 +33,51 @@ _DIGITS = 10
 
 def render_openmetrics(sessions: Sequence[Session]) -> str:
     """Return all families; a family without a sample is left out."""
-    found: dict[str, dict[str, float]] = {name: {} for name, _, _ in _FAMILIES}
-    for item in newest(sessions):
-        for name, labels, value in _samples(item):
-            found[name][_labels(labels)] = value
+    figures: dict[str, dict[str, float]] = {name: {} for name, _, _ in _FAMILIES}
+    for newest_session in newest(sessions):
+        for name, labels, value in _samples(newest_session):
+            figures[name][_labels(labels)] = value
     lines = []
     for name, unit, words in _FAMILIES:
-        if found[name]:
+        if figures[name]:
             lines += [f"# TYPE {name} gauge", *([f"# UNIT {name} {unit}"] if unit else []), f"# HELP {name} {words}"]
-            lines += [f"{name}{labels} {value:.{_DIGITS}g}" for labels, value in found[name].items()]
+            lines += [f"{name}{labels} {value:.{_DIGITS}g}" for labels, value in figures[name].items()]
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 
-def _samples(item: Newest) -> Iterator[tuple[str, Labels, float]]:
-    common = _common(item)
-    yield _START, common, item.session.created
-    ran = {runs.arm for runs in item.analysis.arms}
-    for arm in item.session.arms:
+def _samples(newest_session: Newest) -> Iterator[tuple[str, Labels, float]]:
+    common = _common(newest_session)
+    yield _START, common, newest_session.session.created
+    ran = {runs.arm for runs in newest_session.analysis.arms}
+    for arm in newest_session.session.arms:
         yield _MEASURED, {**common, "arm": arm}, float(arm in ran)
-    for penalty in item.penalties():
+    for penalty in newest_session.penalties():
         yield from _penalty(penalty, common)
 
 
-def _common(item: Newest) -> Labels:
+def _common(newest_session: Newest) -> Labels:
     """Return the labels that tell sessions apart, and the marks of figures that were not measured here."""
-    session = item.session
-    imported = "yes" if item.imported else ""
-    return {"scenario": session.title, "machine": item.machine, "guest": item.guest, "imported": imported}
+    session = newest_session.session
+    imported = "yes" if newest_session.imported else ""
+    return {
+        "scenario": session.title,
+        "machine": newest_session.machine,
+        "guest": newest_session.guest,
+        "imported": imported,
+    }
 
 
-def _penalty(item: Penalty, common: Labels) -> Iterator[tuple[str, Labels, float]]:
-    found = item.comparison
-    figure = {"point": found.point, "phase": found.phase, "metric": found.metric}
-    labels = {**common, "arm": found.arm, "baseline": found.baseline, **figure}
-    yield _RATIO, labels, item.ratio
-    if item.low is not None and item.high is not None:
-        yield _LOW, labels, item.low
-        yield _HIGH, labels, item.high
-    yield _ROUNDS, labels, float(found.n)
-    if found.unit == SECONDS:
-        for arm, mean in ((found.arm, item.outcome.mean), (found.baseline, item.outcome.base_mean)):
+def _penalty(penalty: Penalty, common: Labels) -> Iterator[tuple[str, Labels, float]]:
+    comparison = penalty.comparison
+    figure = {"point": comparison.point, "phase": comparison.phase, "metric": comparison.metric}
+    labels = {**common, "arm": comparison.arm, "baseline": comparison.baseline, **figure}
+    yield _RATIO, labels, penalty.ratio
+    if penalty.low is not None and penalty.high is not None:
+        yield _LOW, labels, penalty.low
+        yield _HIGH, labels, penalty.high
+    yield _ROUNDS, labels, float(comparison.n)
+    if comparison.unit == SECONDS:
+        for arm, mean in ((comparison.arm, penalty.outcome.mean), (comparison.baseline, penalty.outcome.base_mean)):
             if mean is not None:
                 yield _SECONDS, {**common, "arm": arm, **figure}, mean
 

@@ -43,11 +43,11 @@ class Penalty:
     @property
     def series(self) -> str:
         """Return the name that stays the same from session to session: ``smoke: layer:overlay2 / bare@ext4``."""
-        item = self.comparison
-        phase = "" if self.outcome.whole else f", {item.phase}"
+        comparison = self.comparison
+        phase = "" if self.outcome.whole else f", {comparison.phase}"
         machine = f" on {self.machine}" if self.machine else ""
         mark = f" ({self.mark})" if self.mark else ""
-        return f"{self.session.title}: {units.against(item)}{mark}{phase}{machine}"
+        return f"{self.session.title}: {units.against(comparison)}{mark}{phase}{machine}"
 
 
 @dataclass(frozen=True)
@@ -68,20 +68,20 @@ class Newest:
         return self.session.request.guest
 
     def penalties(self) -> Iterator[Penalty]:
-        for item in tracked_outcomes(self.analysis):
-            if item.comparison.ratio is not None:
-                yield Penalty(self.session, item, self.machine, _mark(self.session), item.comparison.ratio)
+        for outcome in tracked_outcomes(self.analysis):
+            if outcome.comparison.ratio is not None:
+                yield Penalty(self.session, outcome, self.machine, _mark(self.session), outcome.comparison.ratio)
 
 
 def newest(sessions: Sequence[Session]) -> tuple[Newest, ...]:
     """Return the sessions that tell the present state, safe to show. Older ones of the same title, machine and mark are
     left out: in these formats a series has one value."""
-    found: dict[tuple[str, str, str], Session] = {}
-    for session in sorted(map(shown, sessions), key=lambda item: item.created):
-        found[session.title, machine_name(session.facts), _mark(session)] = session
-    several = len({machine for _, machine, _ in found}) > 1
+    by_series: dict[tuple[str, str, str], Session] = {}
+    for session in sorted(map(shown, sessions), key=lambda session: session.created):
+        by_series[session.title, machine_name(session.facts), _mark(session)] = session
+    several = len({machine for _, machine, _ in by_series}) > 1
     return tuple(
-        Newest(session, analyse(session), machine if several else "") for (_, machine, _), session in found.items()
+        Newest(session, analyse(session), machine if several else "") for (_, machine, _), session in by_series.items()
     )
 
 

@@ -41,8 +41,8 @@ def render_pytest_benchmark(sessions: Sequence[Session]) -> str:
 
 def _moment(seconds: float) -> str:
     """Return ISO 8601, UTC; the epoch if an imported session's time is outside the calendar."""
-    known = seconds if 0 <= seconds < 253402300800 else 0
-    return datetime.datetime.fromtimestamp(known, datetime.UTC).isoformat()
+    timestamp = seconds if 0 <= seconds < 253402300800 else 0
+    return datetime.datetime.fromtimestamp(timestamp, datetime.UTC).isoformat()
 
 
 def _machine(session: Session) -> dict[str, Any]:
@@ -64,13 +64,17 @@ def _machine(session: Session) -> dict[str, Any]:
 
 
 def _benchmarks(session: Session, analysis: Analysis) -> Iterator[dict[str, Any]]:
-    found = {(item.arm, item.point, item.phase): item for item in analysis.comparisons if item.metric == "real"}
+    comparisons = {
+        (comparison.arm, comparison.point, comparison.phase): comparison
+        for comparison in analysis.comparisons
+        if comparison.metric == "real"
+    }
     for runs in analysis.arms:
         for phase in runs.phases:
             described = runs.describe(phase)
             if described is None:
                 continue
-            item = found.get((runs.arm, runs.point, phase))
+            comparison = comparisons.get((runs.arm, runs.point, phase))
             at = f",{runs.point}" if runs.point else ""
             name = f"{session.title}[{runs.arm}{at}] {phase}"
             yield {
@@ -83,10 +87,10 @@ def _benchmarks(session: Session, analysis: Analysis) -> Iterator[dict[str, Any]
                     "session": session.id,
                     "commit": built_commit(session.facts) or None,
                     "guest": session.guest,
-                    "baseline": item.baseline if item else None,
-                    "ratio": item.ratio if item else None,
-                    "ratio_low": item.low if item else None,
-                    "ratio_high": item.high if item else None,
+                    "baseline": comparison.baseline if comparison else None,
+                    "ratio": comparison.ratio if comparison else None,
+                    "ratio_low": comparison.low if comparison else None,
+                    "ratio_high": comparison.high if comparison else None,
                 },
                 "options": {
                     "disable_gc": False, "timer": "monotonic", "min_rounds": len(described.values), "max_time": 0.0,
@@ -96,24 +100,24 @@ def _benchmarks(session: Session, analysis: Analysis) -> Iterator[dict[str, Any]
             }  # fmt: skip
 
 
-def _stats(found: Description) -> dict[str, Any]:
+def _stats(description: Description) -> dict[str, Any]:
     return {
-        "min": found.least,
-        "max": found.most,
-        "mean": found.mean,
-        "stddev": found.deviation,
-        "rounds": len(found.values),
-        "median": found.median,
-        "iqr": found.interquartile_range,
-        "q1": found.quartiles[0],
-        "q3": found.quartiles[1],
-        "iqr_outliers": found.outside_near,
-        "stddev_outliers": found.outside_deviation,
-        "outliers": f"{found.outside_deviation};{found.outside_near}",
-        "ld15iqr": found.near[0],
-        "hd15iqr": found.near[1],
-        "ops": found.per_second,
-        "total": found.total,
-        "data": list(found.values),
+        "min": description.least,
+        "max": description.most,
+        "mean": description.mean,
+        "stddev": description.deviation,
+        "rounds": len(description.values),
+        "median": description.median,
+        "iqr": description.interquartile_range,
+        "q1": description.quartiles[0],
+        "q3": description.quartiles[1],
+        "iqr_outliers": description.outside_near,
+        "stddev_outliers": description.outside_deviation,
+        "outliers": f"{description.outside_deviation};{description.outside_near}",
+        "ld15iqr": description.near[0],
+        "hd15iqr": description.near[1],
+        "ops": description.per_second,
+        "total": description.total,
+        "data": list(description.values),
         "iterations": 1,
     }

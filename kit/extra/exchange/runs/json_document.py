@@ -57,8 +57,8 @@ def _has_list(text: str, key: str, of: str) -> bool:
     if not text.lstrip().startswith("{"):
         return False
     try:
-        items = msgspec.json.decode(text, type=dict[str, msgspec.Raw]).get(key, b"")
-        first, *_ = msgspec.json.decode(items, type=list[dict[str, msgspec.Raw]])
+        entries = msgspec.json.decode(text, type=dict[str, msgspec.Raw]).get(key, b"")
+        first, *_ = msgspec.json.decode(entries, type=list[dict[str, msgspec.Raw]])
     except (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError):
         return False
     return of in first

@@ -10,13 +10,13 @@ def distinct(names: Sequence[tuple[str, str]]) -> list[str]:
     """Return one name for each benchmark. ``names``: its short and its long one. The short one is taken if no other
     benchmark has it, else the long one, with a number if others have that as well."""
     short, long = (Counter(pair[place] for pair in names) for place in (0, 1))
-    seen: Counter[str] = Counter()
+    uses: Counter[str] = Counter()
     chosen = []
     for pair in names:
         name = pair[0] if short[pair[0]] == 1 else pair[1]
         if name == pair[1] and long[name] > 1:
-            seen[name] += 1
-            name = f"{name} ({seen[name]})"
+            uses[name] += 1
+            name = f"{name} ({uses[name]})"
         chosen.append(name)
     return chosen
 

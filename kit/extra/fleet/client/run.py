@@ -27,7 +27,8 @@ from kit.model.fact import FLEET, WORKER, Fact, makers
 from kit.model.machine import Member, Selection, choose, shared_machines
 from kit.model.machine_class import class_of
 from kit.model.plan import SHARED_ROUNDS, Plan, check_reference, default_arms
-from kit.model.session import DONE, FAILED, INTERRUPTED, RUNNING, Request, Session
+from kit.model.session import DONE, FAILED, RUNNING, Request, Session
+from kit.session.keep import broken_off_recorded, keep
 from kit.session.plan.check import check_request
 from kit.session.plan.planning import prepare, the_docker, with_guest_cores
 from kit.session.plan.series_order import keep_order
@@ -113,19 +114,12 @@ def _carry_split(session: Session, members: tuple[Member, ...], context: FleetCo
         policy = SplitCourse(session, session.kept_plan(), members, sink, observer)
         observer.take(RunsPlanned(policy.left, len(session.samples)))
         try:
-            Dispatch(context.address, policy, observer.tell, PATIENCE, again=session.resume_command).run()
-        except KeyboardInterrupt:
-            sink.take(StatusChanged(INTERRUPTED))
-            raise
-        except BaseException:
-            sink.take(StatusChanged(FAILED))
-            raise
+            with broken_off_recorded(sink):
+                Dispatch(context.address, policy, observer.tell, PATIENCE, again=session.resume_command).run()
         finally:
             policy.settle()
         session = policy.result()
-        sink.take(StatusChanged(session.status))
-        if session.status == DONE:
-            context.store.keep_outcomes(session)
+        keep(session, sink, context.store)
     return replace(session, status=FAILED) if sink.lost else session
 
 

@@ -18,7 +18,9 @@ from kit.core.private import make_directory, make_private, passable_mode
 from kit.extra.fleet.share import Assignment, Share
 from kit.model.event import Event, SampleTaken, SessionStarted
 from kit.model.session import Session
-from kit.session.start import run_assigned
+from kit.session.launch import launch
+from kit.session.prepared import StartOptions
+from kit.session.start import AssignedRounds
 from kit.session.wire.remote_observer import Channel
 from kit.store import open_store
 
@@ -62,7 +64,8 @@ def _run(assignment: Assignment, channel: Channel) -> Session:
     paths = replace(paths, data=paths.data / "fleet")
     store = open_store("", paths.store, tell=channel.tell)
     try:
-        return run_assigned(assignment.share.session, assignment.share.assigned, paths, store, channel)
+        assigned = AssignedRounds(assignment.share.session, assignment.share.assigned)
+        return launch(assigned, paths, store, channel, StartOptions(wait=True))
     finally:
         store.close()
 

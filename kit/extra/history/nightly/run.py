@@ -19,10 +19,10 @@ from kit.extra.history.tracks import find_track, find_tracks, find_whose
 from kit.model.event import EventSink
 from kit.model.plan import DEFAULT_BUDGET
 from kit.model.session import DONE, Request, Session
+from kit.session.launch import launch
 from kit.session.plan.check import check_request, limits_note
 from kit.session.prepared import StartOptions
 from kit.session.prune import plan_pruning, prune
-from kit.session.start import launch
 from kit.store import Store
 from kit.store.retention import Retention, find_limit
 from kit.store.schema.tables import machine_of

@@ -52,32 +52,33 @@ def _cases(part: Part) -> Iterator[Element]:
 
 
 def _arm(part: Part, session: Session, arm: str) -> Element:
-    runs = [item for item in session.samples if item.arm == arm and item.kind == "measured"]
+    runs = [sample for sample in session.samples if sample.arm == arm and sample.kind == "measured"]
     case = _case(part, arm, arm_seconds(session, arm))
-    blocked = next((item for item in session.not_run if item.arm == arm), None)
-    failed = [item for item in session.failed if item.arm == arm]
+    blocked = next((entry for entry in session.not_run if entry.arm == arm), None)
+    failed = [sample for sample in session.failed if sample.arm == arm]
     if blocked:
         return _with(case, "skipped", f"not run: {blocked.reason}; fix: {blocked.fix}")
     if failed:
-        return _with(case, "error", "\n".join(f"round {item.round}: {item.error}" for item in failed))
+        return _with(case, "error", "\n".join(f"round {sample.round}: {sample.error}" for sample in failed))
     if not runs:
         return _with(case, "error", part.error or "the session ended before this arm ran")
     if part.analysis:
         lines = [
-            f"{item.arm} / {item.baseline}: {percent_interval(item.estimate)}, {sentence(item, part.analysis.margin)}"
-            for item in whole_real(part.analysis.comparisons)
-            if item.arm == arm
+            f"{comparison.arm} / {comparison.baseline}: {percent_interval(comparison.estimate)}, "
+            f"{sentence(comparison, part.analysis.margin)}"
+            for comparison in whole_real(part.analysis.comparisons)
+            if comparison.arm == arm
         ]
         SubElement(case, "system-out").text = printable("\n".join(lines) or "a baseline")
     return case
 
 
 def _threshold(part: Part, finding: Finding) -> Element:
-    item = finding.comparison
-    at = f" at {item.point}" if item and item.point else ""
+    comparison = finding.comparison
+    at = f" at {comparison.point}" if comparison and comparison.point else ""
     case = _case(part, f"{finding.threshold}{at}")
-    found = f"{percent_interval(item.estimate)}: " if item else ""
-    text = f"{finding.status}: {found}{finding.why}"
+    change = f"{percent_interval(comparison.estimate)}: " if comparison else ""
+    text = f"{finding.status}: {change}{finding.why}"
     if finding.fails:
         return _with(case, "failure", text)
     if finding.status == MISSING:

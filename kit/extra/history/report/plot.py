@@ -37,35 +37,45 @@ def plot_track(track: ChangeHistory, limit: float | None = None, name: str = "hi
     for i in range(0, len(entries), step):
         day = units.moment(entries[i].created)[5:10]
         parts.append(text(x.at(i), _TOP + _HEIGHT + 20, day, "middle", "quiet"))
-    item = entries[-1].outcome.comparison
+    comparison = entries[-1].outcome.comparison
     first, last = (units.moment(entry.created)[:10] for entry in (entries[0], entries[-1]))
     changes = "; ".join(
         f"{'change' if change.confirmed else 'possible change'} at {entries[change.index].session} from "
         f"{units.percent(change.before)} to {units.percent(change.after)}"
         for change in track.changes
     )
-    newest = percent_interval(item.estimate)
-    said = f"{len(entries)} sessions from {first} to {last}, the newest {newest}; {changes or 'no change point'}"
-    title = f"{units.against(item)}: {item.metric} of {item.phase} over sessions"
-    return Picture(name, title, said, _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + 34, "".join(parts))
+    newest = percent_interval(comparison.estimate)
+    description = f"{len(entries)} sessions from {first} to {last}, the newest {newest}; {changes or 'no change point'}"
+    title = f"{units.against(comparison)}: {comparison.metric} of {comparison.phase} over sessions"
+    return Picture(name, title, description, _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + 34, "".join(parts))
 
 
 def _span(entries: tuple[Entry, ...], limit: float | None) -> tuple[float, float]:
     """Return the range of all ratios, and of their intervals unless those dwarf the ratios."""
     ratios = [entry.ratio for entry in entries] + ([limit] if limit is not None else []) + [1.0]
     reach = max(max(ratios) - min(ratios), 0.02)
-    items = [entry.outcome.comparison for entry in entries]
-    low = min([*ratios, *(max(item.low, min(ratios) - reach) for item in items if item.low is not None)])
-    high = max([*ratios, *(min(item.high, max(ratios) + reach) for item in items if item.high is not None)])
+    comparisons = [entry.outcome.comparison for entry in entries]
+    low = min(
+        [
+            *ratios,
+            *(max(comparison.low, min(ratios) - reach) for comparison in comparisons if comparison.low is not None),
+        ]
+    )
+    high = max(
+        [
+            *ratios,
+            *(min(comparison.high, max(ratios) + reach) for comparison in comparisons if comparison.high is not None),
+        ]
+    )
     return max(low - 0.05 * reach, 0.0), high + 0.05 * reach
 
 
 def _session(entry: Entry, x: float, y: Scale) -> list[str]:
-    item = entry.outcome.comparison
+    comparison = entry.outcome.comparison
     parts = []
-    if item.low is not None and item.high is not None:
-        parts.append(line(x, y.at(y.clamp(item.low)), x, y.at(y.clamp(item.high)), "axis"))
-    hint = f"{entry.session}: {percent_interval(item.estimate)}"
+    if comparison.low is not None and comparison.high is not None:
+        parts.append(line(x, y.at(y.clamp(comparison.low)), x, y.at(y.clamp(comparison.high)), "axis"))
+    hint = f"{entry.session}: {percent_interval(comparison.estimate)}"
     parts.append(circle(x, y.at(entry.ratio), 4, "dot", hint))
     return parts
 

@@ -70,13 +70,13 @@ def ratio_of(logs: Centre | None) -> Interval | None:
 _END = 0.5 + estimators.CONFIDENCE / 2
 
 
-def more_than(item: Comparison | None) -> Centre | None:
+def more_than(comparison: Comparison | None) -> Centre | None:
     """Return the mean of the within-round differences to the reference, with the error of its individual interval. An
     error of the reference alone and of the ratio would miss that the reference's runs are part of both."""
-    if item is None:
+    if comparison is None:
         return None
-    if item.difference_low is None or item.difference_high is None:
-        return Centre(item.difference, None, 0, item.n)
-    degrees = max(estimators.own_degrees(item.n) + item.borrowed, 1)
-    half = (item.difference_high - item.difference_low) / 2
-    return Centre(item.difference, half / estimators.student_quantile(_END, degrees), degrees, item.n)
+    if comparison.difference_low is None or comparison.difference_high is None:
+        return Centre(comparison.difference, None, 0, comparison.n)
+    degrees = max(estimators.own_degrees(comparison.n) + comparison.borrowed, 1)
+    half = (comparison.difference_high - comparison.difference_low) / 2
+    return Centre(comparison.difference, half / estimators.student_quantile(_END, degrees), degrees, comparison.n)

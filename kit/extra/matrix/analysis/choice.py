@@ -43,33 +43,37 @@ def choose(rows: Sequence[MatrixRow], means: Sequence[ArmMean], reference: str) 
 
     ``means``: the reference's first, then from the best to the worst. The verdicts are those of means, which are
     simultaneous for all arms; a cell's is for the arms of its session."""
-    drivers = [item for item in means if item.complete and item.ratio and is_driver_beside(item.arm, reference)]
+    drivers = [mean for mean in means if mean.complete and mean.ratio and is_driver_beside(mean.arm, reference)]
     if not drivers:
         return Choice("")
-    faster = [item for item in drivers if item.verdict == FASTER]
+    faster = [mean for mean in drivers if mean.verdict == FASTER]
     take = faster[0].arm if faster else reference
-    rivals = {item.arm for item in means if is_driver_beside(item.arm, reference)}
+    rivals = {mean.arm for mean in means if is_driver_beside(mean.arm, reference)}
     return Choice(
         take,
-        tuple(item.arm for item in drivers if item.verdict == EQUIVALENT),
-        tuple(item.arm for item in drivers if item.verdict == INCONCLUSIVE),
-        tuple(item.arm for item in faster),
-        tuple(found for row in rows if (found := _wrong(row, take, reference, rivals))),
+        tuple(mean.arm for mean in drivers if mean.verdict == EQUIVALENT),
+        tuple(mean.arm for mean in drivers if mean.verdict == INCONCLUSIVE),
+        tuple(mean.arm for mean in faster),
+        tuple(wrong for row in rows if (wrong := _wrong(row, take, reference, rivals))),
     )
 
 
 def is_driver_beside(arm: str, reference: str) -> bool:
     """Return whether the arms differ in driver, engine or filesystem alone."""
-    one, other = known_arm(arm), known_arm(reference)
-    if one is None or other is None:
+    tested, base = known_arm(arm), known_arm(reference)
+    if tested is None or base is None:
         return arm != reference
-    return one != other and (one.placement, one.options, one.outer) == (other.placement, other.options, other.outer)
+    return tested != base and (tested.placement, tested.options, tested.outer) == (
+        base.placement,
+        base.options,
+        base.outer,
+    )
 
 
 def _wrong(row: MatrixRow, take: str, reference: str, rivals: set[str]) -> WrongFor | None:
     if take != reference:
-        mine = row.cell(take)
-        return WrongFor(row.scenario, row.point, reference, mine) if mine and mine.verdict == SLOWER else None
-    faster = [item for item in row.cells if item.arm in rivals and item.verdict == FASTER and item.time]
-    best = min(faster, key=lambda item: item.time.estimate if item.time else 0.0, default=None)
+        cell = row.cell(take)
+        return WrongFor(row.scenario, row.point, reference, cell) if cell and cell.verdict == SLOWER else None
+    faster = [cell for cell in row.cells if cell.arm in rivals and cell.verdict == FASTER and cell.time]
+    best = min(faster, key=lambda cell: cell.time.estimate if cell.time else 0.0, default=None)
     return WrongFor(row.scenario, row.point, best.arm, best) if best else None

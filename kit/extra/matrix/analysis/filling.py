@@ -14,23 +14,25 @@ _KEYS = frozenset(kind.key for kind in (*ASKED, GUEST))
 
 def find_differences(newest: Session, older: Session) -> str:
     """Return in what the older session's kit, machine or settings differ; '' where they agree. Reads no samples."""
-    machines = (MACHINE.text(item.facts) for item in (newest, older))
-    before, after = (_asked(item) for item in (newest, older))
-    found = [] if newest.kit_version == older.kit_version else [f"kit: {newest.kit_version} → {older.kit_version}"]
-    found += ["another machine"] if len(set(machines)) > 1 else []
-    return "; ".join([*found, *map(str, differences(before, after))])
+    machines = (MACHINE.text(session.facts) for session in (newest, older))
+    before, after = (_asked(session) for session in (newest, older))
+    changes = [] if newest.kit_version == older.kit_version else [f"kit: {newest.kit_version} → {older.kit_version}"]
+    changes += ["another machine"] if len(set(machines)) > 1 else []
+    return "; ".join([*changes, *map(str, differences(before, after))])
 
 
 def find_different_work(newest: Session, older: Session, reference: str) -> str:
     """Return in what the reference's runs differ: scenario, sources, command, image or program; '' where they agree.
 
     ``reference``: the arm that both have run."""
-    before, after = (_digests(item, reference) for item in (newest, older))
+    before, after = (_digests(session, reference) for session in (newest, older))
     shared = [point for point in before if point in after]
     if not shared:
         return f"no run of {reference} at the same point"
-    found = dict.fromkeys(str(item) for point in shared for item in differences(before[point], after[point]))
-    return "; ".join(found)
+    changes = dict.fromkeys(
+        str(difference) for point in shared for difference in differences(before[point], after[point])
+    )
+    return "; ".join(changes)
 
 
 def find_missing(session: Session, reference: str) -> str:

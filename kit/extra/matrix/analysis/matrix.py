@@ -37,10 +37,10 @@ class Matrix:
 
     @property
     def arms(self) -> tuple[str, ...]:
-        return tuple(item.arm for item in self.means)
+        return tuple(mean.arm for mean in self.means)
 
     def mean(self, arm: str) -> ArmMean:
-        return next(item for item in self.means if item.arm == arm)
+        return next(mean for mean in self.means if mean.arm == arm)
 
 
 def make_matrix(
@@ -55,19 +55,21 @@ def make_matrix(
     where none is given. ``arms``: the only ones that are shown beside the reference; all where it is empty. Raises
     UsageError for a weight or an arm that fits nothing."""
     weighed = _share_weights(_weighed(rows, weights))
-    found = dict.fromkeys(item.arm for row in weighed for item in row.cells if item.arm != reference)
-    strange = [arm for arm in arms if arm != reference and arm not in found]
+    compared = dict.fromkeys(cell.arm for row in weighed for cell in row.cells if cell.arm != reference)
+    strange = [arm for arm in arms if arm != reference and arm not in compared]
     if strange:
-        raise UsageError(f"--arm {strange[0]}: no session has compared it", f"use some of: {', '.join(found)}")
-    chosen = [arm for arm in found if not arms or arm in arms]
+        raise UsageError(f"--arm {strange[0]}: no session has compared it", f"use some of: {', '.join(compared)}")
+    chosen = [arm for arm in compared if not arms or arm in arms]
     counted = counting(weighed)
-    family = len({item.arm for row in counted for item in row.cells if item.arm in chosen and item.measured})
+    family = len({cell.arm for row in counted for cell in row.cells if cell.arm in chosen and cell.measured})
     means = [mean_of(arm, counted, family, margin) for arm in chosen]
     means.sort(key=_order)
     means.insert(0, reference_mean(reference, counted))
-    kept = {reference, *chosen}
-    shown = tuple(replace(row, cells=tuple(item for item in row.cells if item.arm in kept)) for row in weighed)
-    return Matrix(machine_class, reference, margin, shown, tuple(means), choose(counting(shown), means, reference))
+    columns = {reference, *chosen}
+    chosen_rows = tuple(replace(row, cells=tuple(cell for cell in row.cells if cell.arm in columns)) for row in weighed)
+    return Matrix(
+        machine_class, reference, margin, chosen_rows, tuple(means), choose(counting(chosen_rows), means, reference)
+    )
 
 
 def counting(rows: Sequence[MatrixRow]) -> list[MatrixRow]:
@@ -79,9 +81,9 @@ def _is_over_bare(cell: MatrixCell) -> bool:
     return cell.bare is not None and cell.bare.error is not None
 
 
-def _order(item: ArmMean) -> tuple[int, float]:
+def _order(mean: ArmMean) -> tuple[int, float]:
     """Return the sort key: arms with most scenarios first, since their means say most."""
-    return -item.scenarios, item.ratio.estimate if item.ratio else math.inf
+    return -mean.scenarios, mean.ratio.estimate if mean.ratio else math.inf
 
 
 def _weighed(rows: Sequence[MatrixRow], weights: Mapping[str, float]) -> list[MatrixRow]:

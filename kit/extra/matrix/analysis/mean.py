@@ -99,8 +99,8 @@ def _over(cells: Sequence[tuple[float, MatrixCell]], name: str) -> Centre | None
     """Return the weighted mean of a ratio of those cells that have it with an error."""
     parts, common = [], []
     for weight, cell in cells:
-        item: Centre | None = getattr(cell, name)
-        if item and item.error is not None:
-            parts.append((weight, item))
+        centre: Centre | None = getattr(cell, name)
+        if centre and centre.error is not None:
+            parts.append((weight, centre))
             common.append(cell.common)
     return weighted_mean(parts, common)

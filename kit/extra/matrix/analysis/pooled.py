@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
@@ -38,14 +38,14 @@ class _Gathered:
         self.params[session.id] = session.request.params
         runs, rounds = Runs(session.samples), looks(session)
         picks = [arm for arm in split_picks(session.arms)[0] if arm != reference]
-        asked = (
+        questions = (
             (_REFERENCE, [(arm, reference) for arm in picks], (*times, SPACE, WRITTEN)),
             (_BARE, plain_pairs(session), times),
         )
-        for kind, pairs, metrics in asked:
-            for item in outcomes(runs, compare(runs, pairs, metrics, whole=True, looks=rounds)):
-                self.entries.setdefault((kind, item.comparison.metric), []).append(make_entry(session, item))
-        self.not_run = {item.arm: item for item in session.not_run if item.arm in picks} | self.not_run
+        for kind, pairs, metrics in questions:
+            for outcome in outcomes(runs, compare(runs, pairs, metrics, whole=True, looks=rounds)):
+                self.entries.setdefault((kind, outcome.comparison.metric), []).append(make_entry(session, outcome))
+        self.not_run = {not_run.arm: not_run for not_run in session.not_run if not_run.arm in picks} | self.not_run
 
     def answer(self, title: str, kind: str, metric: str) -> FleetAnswer:
         return answer(title, self.entries.get((kind, metric), ()))
@@ -65,9 +65,9 @@ def pooled_rows(
         gathered.take(session, reference, (metric,) if metric else (DURABLE, REAL))
     if not metric:
         metric = DURABLE if gathered.sessions(DURABLE) >= gathered.sessions(REAL) else REAL
-    found = gathered.answer(title, _REFERENCE, metric)
+    fleet_answer = gathered.answer(title, _REFERENCE, metric)
     beside = {
-        name: {(item.arm, item.point): item for item in gathered.answer(title, kind, of).arms}
+        name: {(fleet_arm.arm, fleet_arm.point): fleet_arm for fleet_arm in gathered.answer(title, kind, of).arms}
         for name, kind, of in (("bare", _BARE, metric), (SPACE, _REFERENCE, SPACE), (WRITTEN, _REFERENCE, WRITTEN))
     }
     measured = {
@@ -76,25 +76,25 @@ def pooled_rows(
     }
     rows = []
     of_reference = [point for arm, point in beside["bare"] if arm == reference]
-    for point in dict.fromkeys([*(item.point for item in found.arms), *of_reference]):
-        arms = [item for item in found.arms if item.point == point]
+    for point in dict.fromkeys([*(fleet_arm.point for fleet_arm in fleet_answer.arms), *of_reference]):
+        arms = [fleet_arm for fleet_arm in fleet_answer.arms if fleet_arm.point == point]
         cells = list(_cells(point, arms, reference, beside, measured, margin))
-        known = {item.arm for item in cells}
+        listed = {cell.arm for cell in cells}
         cells += [
-            MatrixCell(arm, NOT_RUN, reason=item.reason, fix=item.fix)
-            for arm, item in gathered.not_run.items()
-            if arm not in known
+            MatrixCell(arm, NOT_RUN, reason=not_run.reason, fix=not_run.fix)
+            for arm, not_run in gathered.not_run.items()
+            if arm not in listed
         ]
-        given = _params(gathered, arms)
-        named = with_copies(point, given)
-        params = set_beside(named, given)
-        rows.append(MatrixRow(title, named, metric, tuple(cells), max(cell.n for cell in cells), params=params))
-    return rows, found.left_out
+        session_params = _params(gathered, arms)
+        full_point = with_copies(point, session_params)
+        params = set_beside(full_point, session_params)
+        rows.append(MatrixRow(title, full_point, metric, tuple(cells), max(cell.n for cell in cells), params=params))
+    return rows, fleet_answer.left_out
 
 
 def _params(gathered: _Gathered, arms: Sequence[FleetArm]) -> Values:
     """Return the parameters of the sessions that count, which did the same work."""
-    counted = [machine.session for item in arms for machine in item.whole.machines]
+    counted = [machine.session for fleet_arm in arms for machine in fleet_arm.whole.machines]
     return gathered.params[counted[0]] if counted else next(iter(gathered.params.values()), ())
 
 
@@ -107,41 +107,42 @@ def _cells(
     margin: float,
 ) -> Iterator[MatrixCell]:
     of_arm = {
-        item.arm: [measured[machine.session, item.arm, point] for machine in item.whole.machines] for item in arms
+        fleet_arm.arm: [measured[machine.session, fleet_arm.arm, point] for machine in fleet_arm.whole.machines]
+        for fleet_arm in arms
     }
     bases = {
-        machine.session: measured[machine.session, item.arm, point].base_mean
-        for item in arms
-        for machine in item.whole.machines
+        machine.session: measured[machine.session, fleet_arm.arm, point].base_mean
+        for fleet_arm in arms
+        for machine in fleet_arm.whole.machines
     }
     base = _mean(bases.values())
-    bare = {arm: found for (arm, at), found in beside["bare"].items() if at == point}
+    bare = {arm: fleet_arm for (arm, at), fleet_arm in beside["bare"].items() if at == point}
     own_machines = len(bare[reference].whole.machines) if reference in bare else 0
     count = len(bases) or own_machines
     yield MatrixCell(reference, REFERENCE, bare=_centre(bare.get(reference)), seconds=base, n=count)
-    for item in arms:
-        time, whole = _centre(item), item.whole
+    for fleet_arm in arms:
+        time, whole = _centre(fleet_arm), fleet_arm.whole
         if time is None or whole.ratio is None:
             reason = f"same work on {len(whole.machines)}: {whole.reason}"
-            yield MatrixCell(item.arm, TOO_FEW, n=len(whole.machines), reason=reason)
+            yield MatrixCell(fleet_arm.arm, TOO_FEW, n=len(whole.machines), reason=reason)
             continue
-        more = _mean(one.comparison.difference for one in of_arm[item.arm])
-        own = _mean(one.mean for one in of_arm[item.arm])
+        more = _mean(outcome.comparison.difference for outcome in of_arm[fleet_arm.arm])
+        seconds = _mean(outcome.mean for outcome in of_arm[fleet_arm.arm])
         yield MatrixCell(
-            item.arm, whole.ratio.judge(margin), time, whole.ratio.together, _centre(bare.get(item.arm)),
-            _centre(beside[SPACE].get((item.arm, point))),
-            _centre(beside[WRITTEN].get((item.arm, point))),
-            Centre(base.estimate + more.estimate, own.error, own.degrees, own.n) if base and more and own else None,
+            fleet_arm.arm, whole.ratio.judge(margin), time, whole.ratio.together, _centre(bare.get(fleet_arm.arm)),
+            _centre(beside[SPACE].get((fleet_arm.arm, point))),
+            _centre(beside[WRITTEN].get((fleet_arm.arm, point))),
+            replace(seconds, estimate=base.estimate + more.estimate) if base and more and seconds else None,
             more, 0.0, len(whole.machines), whole.machines[-1].session,
         )  # fmt: skip
 
 
-def _centre(item: FleetArm | None) -> Centre | None:
-    if item is None:
+def _centre(fleet_arm: FleetArm | None) -> Centre | None:
+    if fleet_arm is None:
         return None
-    return log_centre(item.whole.ratio, len(item.whole.machines) - 1)
+    return log_centre(fleet_arm.whole.ratio, len(fleet_arm.whole.machines) - 1)
 
 
 def _mean(values: Iterable[float | None]) -> Centre | None:
-    known = [value for value in values if value is not None]
-    return mean_centre(known) if known else None
+    figures = [value for value in values if value is not None]
+    return mean_centre(figures) if figures else None

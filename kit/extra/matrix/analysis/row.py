@@ -42,31 +42,31 @@ class MatrixRow:
     params: Values = ()
 
     def cell(self, arm: str) -> MatrixCell | None:
-        return next((item for item in self.cells if item.arm == arm), None)
+        return next((cell for cell in self.cells if cell.arm == arm), None)
 
 
 def rows_of(sessions: Sequence[Session], reference: str, metric: str, margin: float) -> list[MatrixRow]:
     """Return a row for each point of a scenario's newest session that has the reference. ``sessions``: the newest
     first; an older one adds the arms that the newer ones have not measured. ``metric``: '' for durable time, or real
     time where that was not measured."""
-    found: list[MatrixRow] = []
+    rows: list[MatrixRow] = []
     for session in sessions:
-        made = {row.point: row for row in _rows(session, reference, metric, margin)}
-        found = [_filled(row, made.get(row.point)) for row in found] if found else list(made.values())
-    return found
+        by_point = {row.point: row for row in _rows(session, reference, metric, margin)}
+        rows = [_filled(row, by_point.get(row.point)) for row in rows] if rows else list(by_point.values())
+    return rows
 
 
 def _filled(row: MatrixRow, older: MatrixRow | None) -> MatrixRow:
     """Return the row with what an older session has measured and it has not."""
     if older is None or older.metric != row.metric:
         return row
-    known = {item.arm: item for item in row.cells}
-    base = next((item.seconds for item in row.cells if item.verdict == REFERENCE), None)
-    for item in older.cells:
-        mine = known.get(item.arm)
-        if mine is None or (item.measured and not mine.measured and mine.verdict != REFERENCE):
-            known[item.arm] = replace(item, seconds=_sum(base, item.more))
-    return replace(row, cells=tuple(known.values()))
+    by_arm = {cell.arm: cell for cell in row.cells}
+    base = next((cell.seconds for cell in row.cells if cell.verdict == REFERENCE), None)
+    for cell in older.cells:
+        newer = by_arm.get(cell.arm)
+        if newer is None or (cell.measured and not newer.measured and newer.verdict != REFERENCE):
+            by_arm[cell.arm] = replace(cell, seconds=_sum(base, cell.more))
+    return replace(row, cells=tuple(by_arm.values()))
 
 
 def _sum(base: Centre | None, more: Centre | None) -> Centre | None:
@@ -74,8 +74,8 @@ def _sum(base: Centre | None, more: Centre | None) -> Centre | None:
     differ by what is said of the arms. The sessions are independent."""
     if base is None or more is None:
         return None
-    known = base.error is not None and more.error is not None
-    error = math.hypot(base.error or 0.0, more.error or 0.0) if known else None
+    has_errors = base.error is not None and more.error is not None
+    error = math.hypot(base.error or 0.0, more.error or 0.0) if has_errors else None
     return Centre(base.estimate + more.estimate, error, min(base.degrees, more.degrees), more.n)
 
 
@@ -89,14 +89,14 @@ def _rows(session: Session, reference: str, metric: str, margin: float) -> Itera
     except UsageError:  # the metric was not measured
         return
     pairs = [(arm, reference) for arm in session.arms if arm != reference]
-    metrics = tuple({item.metric for item in rankings})
+    metrics = tuple({ranking.metric for ranking in rankings})
     beside = tuple({*metrics, SPACE, WRITTEN})
     to_reference = _index(compare(runs, pairs, beside, whole=True, looks=rounds))
     picks, _ = split_picks(session.arms)
     for ranking in rankings:
         cells = [_cell(row, ranking, runs, to_reference, session.id) for row in ranking.rows if _is_shown(row)]
-        known = {item.arm for item in cells}
-        cells += [_missing(arm, session, runs, reference) for arm in picks if arm not in known]
+        listed = {cell.arm for cell in cells}
+        cells += [_missing(arm, session, runs, reference) for arm in picks if arm not in listed]
         point = with_copies(ranking.point, session.request.params)
         params = set_beside(point, session.request.params)
         yield MatrixRow(session.title, point, ranking.metric, tuple(cells), params=params)
@@ -104,8 +104,8 @@ def _rows(session: Session, reference: str, metric: str, margin: float) -> Itera
 
 def set_beside(point: str, params: Values) -> Values:
     """Return the parameters of a session that its point does not name."""
-    named = {*parse_point(point), COPIES}
-    return tuple((name, text) for name, text in params if name not in named)
+    point_names = {*parse_point(point), COPIES}
+    return tuple((name, text) for name, text in params if name not in point_names)
 
 
 def plain_pairs(session: Session) -> list[tuple[str, str]]:
@@ -117,52 +117,56 @@ def _is_shown(row: RankRow) -> bool:
     return row.pick or row.against is None
 
 
-def _index(found: Sequence[Comparison]) -> _Beside:
-    return {(item.arm, item.point, item.metric): item for item in found if not item.control}
+def _index(comparisons: Sequence[Comparison]) -> _Beside:
+    return {
+        (comparison.arm, comparison.point, comparison.metric): comparison
+        for comparison in comparisons
+        if not comparison.control
+    }
 
 
 def _cell(row: RankRow, ranking: Ranking, runs: Runs, to_reference: _Beside, session: str) -> MatrixCell:
-    own = _seconds(runs, row.arm, ranking)
-    bare = next((item for item in ranking.costs if item.arm == row.arm), None)
-    floor = row.against.floor if row.against else max((item.floor for item in ranking.pairs), default=0.0)
-    made = MatrixCell(
-        row.arm, row.verdict, bare=bare.centre if bare else None, seconds=own, floor=floor, n=row.n, session=session
+    seconds = _seconds(runs, row.arm, ranking)
+    bare = next((cost for cost in ranking.costs if cost.arm == row.arm), None)
+    floor = row.against.floor if row.against else max((pair.floor for pair in ranking.pairs), default=0.0)
+    cell = MatrixCell(
+        row.arm, row.verdict, bare=bare.centre if bare else None, seconds=seconds, floor=floor, n=row.n, session=session
     )
     if row.against is None:
-        return made
-    item = row.against
-    time = log_centre(item.ratio, item.degrees)
+        return cell
+    against = row.against
+    time = log_centre(against.ratio, against.degrees)
     base = _seconds(runs, ranking.reference, ranking)
     more, space, written = (
         to_reference.get((row.arm, ranking.point, metric)) for metric in (ranking.metric, SPACE, WRITTEN)
     )
     return replace(
-        made,
+        cell,
         verdict=row.verdict or ONE_ROUND,
         time=time,
-        together=item.ratio.together,
-        visible=item.ratio.visible,
+        together=against.ratio.together,
+        visible=against.ratio.visible,
         space=space.centre if space else None,
         written=written.centre if written else None,
-        seconds=replace(own, estimate=base.estimate + more.difference) if own and base and more else own,
+        seconds=replace(seconds, estimate=base.estimate + more.difference) if seconds and base and more else seconds,
         more=more_than(more),
-        n=item.ratio.n,
+        n=against.ratio.n,
     )
 
 
 def _seconds(runs: Runs, arm: str, ranking: Ranking) -> Centre | None:
     """Return the mean of the arm's runs with its error."""
     values = runs.values((arm, ranking.point), ranking.phase, ranking.metric)
-    known = values[np.isfinite(values)]
-    return mean_centre(known) if known.size else None
+    finite = values[np.isfinite(values)]
+    return mean_centre(finite) if finite.size else None
 
 
 def _missing(arm: str, session: Session, runs: Runs, reference: str) -> MatrixCell:
     """Return the cell of an arm that has no figure."""
-    for item in session.not_run:
-        if item.arm == arm:
-            return MatrixCell(arm, NOT_RUN, session=session.id, reason=item.reason, fix=item.fix)
-    errors = [item.error for item in session.failed if item.arm == arm and item.error]
+    for not_run in session.not_run:
+        if not_run.arm == arm:
+            return MatrixCell(arm, NOT_RUN, session=session.id, reason=not_run.reason, fix=not_run.fix)
+    errors = [sample.error for sample in session.failed if sample.arm == arm and sample.error]
     if not errors and runs.ran(arm):
         errors = [f"no round has a figure of it and of {reference}"]
     return MatrixCell(arm, NOT_RUN, session=session.id, reason=errors[-1] if errors else "no run of it counts")

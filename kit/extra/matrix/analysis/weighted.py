@@ -27,26 +27,28 @@ def weighted_mean(parts: Sequence[tuple[float, Centre]], common: Sequence[Common
 
     ``parts``: weight and estimate; those of weight 0 are left out. One without an error leaves the mean without one.
     ``common``: of each part; empty where no two are of one session."""
-    counted = [(weight, item) for weight, item in parts if weight > 0]
+    counted = [(weight, centre) for weight, centre in parts if weight > 0]
     total = sum(weight for weight, _ in counted)
     if not counted or not math.isfinite(total):
         return None
-    shares = [(weight / total, item) for weight, item in counted]
-    estimate = sum(share * item.estimate for share, item in shares)
-    errors = [share * item.error for share, item in shares if item.error is not None]
+    shares = [(weight / total, centre) for weight, centre in counted]
+    estimate = sum(share * centre.estimate for share, centre in shares)
+    errors = [share * centre.error for share, centre in shares if centre.error is not None]
     if len(errors) < len(shares):
         return Centre(estimate, None, 0, len(shares))
     variance = math.fsum(error**2 for error in errors)
-    degrees = min(item.degrees for _, item in shares)
-    spread = math.fsum(error**2 / item.degrees for error, (_, item) in zip(errors, shares, strict=True))
+    degrees = min(centre.degrees for _, centre in shares)
+    spread = math.fsum(error**2 / centre.degrees for error, (_, centre) in zip(errors, shares, strict=True))
     if spread:
         degrees = max(degrees, int(variance / spread))
-    known = [one for (weight, _), one in zip(parts, common, strict=True) if weight > 0] if common else []
+    counted_common = (
+        [common_error for (weight, _), common_error in zip(parts, common, strict=True) if weight > 0] if common else []
+    )
     many = student_quantile(0.5 + CONFIDENCE / 2, MANY)
     added = _across(
         [
-            (session, share * floor * many / student_quantile(0.5 + CONFIDENCE / 2, item.degrees))
-            for (share, item), (session, floor) in zip(shares if known else [], known, strict=True)
+            (session, share * floor * many / student_quantile(0.5 + CONFIDENCE / 2, centre.degrees))
+            for (share, centre), (session, floor) in zip(shares if counted_common else [], counted_common, strict=True)
         ]
     )
     return Centre(estimate, math.sqrt(variance + added), degrees, len(shares))
@@ -57,9 +59,9 @@ def weighted_half(parts: Sequence[tuple[float, float]], common: Sequence[Common]
     widths, times their weights' shares. ``parts``: weight and half width, each weight positive. ``common``: of each
     part, as half widths."""
     total = math.fsum(weight for weight, _ in parts)
-    own = math.fsum((weight / total * half) ** 2 for weight, half in parts)
+    independent = math.fsum((weight / total * half) ** 2 for weight, half in parts)
     shared = [(session, weight / total * half) for (weight, _), (session, half) in zip(parts, common, strict=False)]
-    return math.sqrt(own + _across(shared))
+    return math.sqrt(independent + _across(shared))
 
 
 def _across(errors: Sequence[Common]) -> float:
@@ -67,4 +69,4 @@ def _across(errors: Sequence[Common]) -> float:
     sums: dict[str, float] = defaultdict(float)
     for session, error in errors:
         sums[session] += error
-    return max(0.0, math.fsum(found**2 for found in sums.values()) - math.fsum(error**2 for _, error in errors))
+    return max(0.0, math.fsum(error_sum**2 for error_sum in sums.values()) - math.fsum(error**2 for _, error in errors))

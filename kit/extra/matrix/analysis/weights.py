@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from kit.core.errors import UsageError
 
 
-def parse_weights(given: Sequence[str], option: str) -> dict[str, float]:
+def parse_weights(arguments: Sequence[str], option: str) -> dict[str, float]:
     """Return the weights of ``SCENARIO=N``. ``option`` names them in errors. Raises UsageError."""
-    found = {}
-    for item in given:
-        name, _, text = item.rpartition("=")  # a command's title may have one, too
+    weights = {}
+    for argument in arguments:
+        name, _, text = argument.rpartition("=")  # a command's title may have one, too
         if not name:
-            raise UsageError(f"{option} {item}: not NAME=N", f"use for example {option} kernel=3")
+            raise UsageError(f"{option} {argument}: not NAME=N", f"use for example {option} kernel=3")
         if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", text):
             raise UsageError(f"{option} {name}={text}: not a weight", f"use a number from 0 on: {option} {name}=3")
-        found[name] = float(text)
-    return found
+        weights[name] = float(text)
+    return weights

@@ -29,7 +29,7 @@ def render_matrix_json(matrix: Matrix) -> str:
         "equivalent": choice.alike,
         "inconclusive": choice.inconclusive,
         "wrong_for": [
-            {"scenario": item.scenario, "point": item.point, "faster": item.faster} for item in choice.wrong
+            {"scenario": wrong.scenario, "point": wrong.point, "faster": wrong.faster} for wrong in choice.wrong
         ],
         "rows": [
             {"scenario": row.scenario, "point": row.point, "params": dict(row.params), "metric": row.metric,
@@ -37,10 +37,10 @@ def render_matrix_json(matrix: Matrix) -> str:
              "cells": [cell_document(cell) for cell in row.cells]}
             for row in matrix.rows
         ],
-        "means": [_mean_document(item) for item in matrix.means],
+        "means": [_mean_document(mean) for mean in matrix.means],
         "classes": matrix.classes,
         "without": matrix.without,
-        "left_out": [asdict(item) for item in matrix.left_out],
+        "left_out": [asdict(left_out) for left_out in matrix.left_out],
     }  # fmt: skip
     return json.dumps(document, indent=1) + "\n"
 
@@ -56,17 +56,17 @@ def cell_document(cell: MatrixCell) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _mean_document(item: ArmMean) -> dict[str, Any]:
-    ratio = item.ratio and Interval(item.ratio.estimate, item.ratio.low, item.ratio.high, item.ratio.n)
-    return {**asdict(item), "ratio": _interval(ratio), **_together(item.ratio and item.ratio.together)}
+def _mean_document(mean: ArmMean) -> dict[str, Any]:
+    ratio = mean.ratio and Interval(mean.ratio.estimate, mean.ratio.low, mean.ratio.high, mean.ratio.n)
+    return {**asdict(mean), "ratio": _interval(ratio), **_together(mean.ratio and mean.ratio.together)}
 
 
-def _plain(item: Centre | None) -> dict[str, Any] | None:
-    return _interval(item.interval()) if item else None
+def _plain(centre: Centre | None) -> dict[str, Any] | None:
+    return _interval(centre.interval()) if centre else None
 
 
-def _interval(item: Interval | None) -> dict[str, Any] | None:
-    return asdict(item) if item else None
+def _interval(interval: Interval | None) -> dict[str, Any] | None:
+    return asdict(interval) if interval else None
 
 
 def render_matrix_csv(matrix: Matrix) -> str:
@@ -91,21 +91,21 @@ def _cell_row(matrix: Matrix, row: MatrixRow, cell: MatrixCell) -> dict[str, Any
     }  # fmt: skip
 
 
-def _columns(name: str, item: Interval | None) -> dict[str, Any]:
+def _columns(name: str, interval: Interval | None) -> dict[str, Any]:
     before = f"{name}_" if name else ""
-    values = (item.estimate, item.low, item.high) if item else (None, None, None)
+    values = (interval.estimate, interval.low, interval.high) if interval else (None, None, None)
     return dict(zip((name or "ratio", f"{before}low", f"{before}high"), values, strict=True))
 
 
-def _together(item: Interval | None) -> dict[str, Any]:
-    return {"low_all": item and item.low, "high_all": item and item.high}
+def _together(interval: Interval | None) -> dict[str, Any]:
+    return {"low_all": interval and interval.low, "high_all": interval and interval.high}
 
 
 def _mean_rows(matrix: Matrix) -> Iterator[dict[str, Any]]:
-    for item in matrix.means:
+    for mean in matrix.means:
         yield {
-            "class": matrix.machine_class, "scenario": "", "arm": item.arm, "reference": matrix.reference,
-            "verdict": item.verdict, **_columns("", item.ratio), **_together(item.ratio and item.ratio.together),
-            **_columns("over_bare", item.bare), **_columns("space", item.space), **_columns("written", item.written),
-            "n": item.scenarios,
+            "class": matrix.machine_class, "scenario": "", "arm": mean.arm, "reference": matrix.reference,
+            "verdict": mean.verdict, **_columns("", mean.ratio), **_together(mean.ratio and mean.ratio.together),
+            **_columns("over_bare", mean.bare), **_columns("space", mean.space), **_columns("written", mean.written),
+            "n": mean.scenarios,
         }  # fmt: skip

@@ -32,17 +32,17 @@ class _Grid:
         first = max((_width(name) for name, _ in self.rows), default=0)
         sizes = [max(_width(text) for text in (head, *(cells[i] for _, cells in self.rows)))
                  for i, head in enumerate(self.heads)]  # fmt: skip
-        found: list[list[int]] = []
-        left = 0
+        groups: list[list[int]] = []
+        room = 0
         for i, size in enumerate(sizes):
-            if not found or size + _GAP > left:
-                found.append([])
-                left = width - first
-            found[-1].append(i)
-            left -= size + _GAP
+            if not groups or size + _GAP > room:
+                groups.append([])
+                room = width - first
+            groups[-1].append(i)
+            room -= size + _GAP
         return [
-            _Grid([self.heads[i] for i in part], [(name, [cells[i] for i in part]) for name, cells in self.rows])
-            for part in found
+            _Grid([self.heads[i] for i in group], [(name, [cells[i] for i in group]) for name, cells in self.rows])
+            for group in groups
         ]
 
     def render(self, tablefmt: str = "simple") -> str:
@@ -68,7 +68,7 @@ def render_matrix(matrix: Matrix) -> str:
     view, width = view_matrix(shown(matrix)), screen()
     every = [*view.rows, *view.means]
     grid = _Grid([_broken(arm) for arm in view.arms], [(name, [_short(cell) for cell in row]) for name, row in every])
-    parts = min((grid.parts(width), grid.turned.parts(width)), key=lambda made: (len(made), _lines(made)))
+    parts = min((grid.parts(width), grid.turned.parts(width)), key=lambda grids: (len(grids), _lines(grids)))
     tables = [part.render() for part in parts]
     lines = [wrap(line, width) for line in view.lines]
     return "\n\n".join([wrap(view.headline, width), wrap(view.machine_class, width), *tables, "\n".join(lines)]) + "\n"

@@ -59,8 +59,8 @@ def _cell(cell: MatrixCell | None, row: MatrixRow) -> CellView:
     if cell is None:
         return CellView(units.NOTHING, verdict=NOT_MEASURED, kind="not-measured")
     if cell.verdict == REFERENCE:
-        own = cell.seconds.estimate if cell.seconds else None
-        figure = units.amount(own, described(row.metric).unit)
+        seconds = cell.seconds.estimate if cell.seconds else None
+        figure = units.amount(seconds, described(row.metric).unit)
         return CellView(figure, verdict=REFERENCE, kind=REFERENCE, session=cell.session)
     if cell.verdict == TOO_FEW:
         return CellView(TOO_FEW, verdict=TOO_FEW, kind="not-measured", note=cell.reason)
@@ -70,8 +70,8 @@ def _cell(cell: MatrixCell | None, row: MatrixRow) -> CellView:
 
 
 def _change(ratio: Interval, verdict: str = "", session: str = "", note: str = "") -> CellView:
-    figure, bracket, rest = change(ratio).partition(" [")
-    return CellView(figure, f"{bracket}{rest}".strip(), verdict, _kind(verdict, ratio.estimate), session, note)
+    figure, bracket, bounds = change(ratio).partition(" [")
+    return CellView(figure, f"{bracket}{bounds}".strip(), verdict, _kind(verdict, ratio.estimate), session, note)
 
 
 def _kind(verdict: str, ratio: float) -> str:
@@ -84,26 +84,26 @@ def _kind(verdict: str, ratio: float) -> str:
 
 
 def _means(matrix: Matrix) -> Iterator[tuple[str, Sequence[CellView]]]:
-    yield "geometric mean", [_mean(item) for item in matrix.means]
-    for name, found in (
-        ("vs bare", [item.bare for item in matrix.means]),
-        ("space", [item.space for item in matrix.means]),
-        ("written", [item.written for item in matrix.means]),
+    yield "geometric mean", [_mean(mean) for mean in matrix.means]
+    for name, ratios in (
+        ("vs bare", [mean.bare for mean in matrix.means]),
+        ("space", [mean.space for mean in matrix.means]),
+        ("written", [mean.written for mean in matrix.means]),
     ):
-        if any(found):
-            yield name, [_beside(item, mean.of) for item, mean in zip(found, matrix.means, strict=True)]
+        if any(ratios):
+            yield name, [_beside(ratio, mean.of) for ratio, mean in zip(ratios, matrix.means, strict=True)]
 
 
-def _mean(item: ArmMean) -> CellView:
-    if item.verdict == REFERENCE:
+def _mean(mean: ArmMean) -> CellView:
+    if mean.verdict == REFERENCE:
         return CellView(REFERENCE, verdict=REFERENCE, kind=REFERENCE)
-    if item.ratio is None:
+    if mean.ratio is None:
         return CellView(units.NOTHING, kind="not-measured")
-    note = "" if item.complete else f"{item.scenarios} of {item.of}"
-    return _change(item.ratio.together, item.verdict, note=note)
+    note = "" if mean.complete else f"{mean.scenarios} of {mean.of}"
+    return _change(mean.ratio.together, mean.verdict, note=note)
 
 
-def _beside(item: Interval | None, of: int) -> CellView:
-    if item is None:
+def _beside(ratio: Interval | None, of: int) -> CellView:
+    if ratio is None:
         return CellView(units.NOTHING)
-    return _change(item, note="" if item.n == of else f"{item.n} of {of}")
+    return _change(ratio, note="" if ratio.n == of else f"{ratio.n} of {of}")

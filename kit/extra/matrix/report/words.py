@@ -43,7 +43,7 @@ def _sentences(matrix: Matrix) -> Iterator[str]:
     else:
         yield f"Use {choice.take}: {_change(mean)} vs {matrix.reference} over {over}."
     if choice.wrong:
-        yield f"It is wrong for {listed([_wrong(item) for item in choice.wrong], _NAMED, '; ')}."
+        yield f"It is wrong for {listed([_wrong(wrong) for wrong in choice.wrong], _NAMED, '; ')}."
     elif choice.take == matrix.reference:
         yield "No scenario shows another driver to be significantly faster."
     else:
@@ -74,13 +74,13 @@ def _change(mean: ArmMean) -> str:
 def _without_choice(matrix: Matrix, over: str) -> Iterator[str]:
     """Say what was measured where no other driver has all scenarios."""
     reference, rows = matrix.mean(matrix.reference), counting(matrix.rows)
-    complete = [f"{item.arm} {_change(item)}" for item in matrix.means if item.ratio and item.complete]
+    complete = [f"{mean.arm} {_change(mean)}" for mean in matrix.means if mean.ratio and mean.complete]
     if complete:
         yield f"Vs {matrix.reference} over {over}: {listed(complete, _NAMED)}."
-    partial = [item for item in matrix.means if item.scenarios and not item.complete
-               and is_driver_beside(item.arm, matrix.reference)]  # fmt: skip
+    partial = [mean for mean in matrix.means if mean.scenarios and not mean.complete
+               and is_driver_beside(mean.arm, matrix.reference)]  # fmt: skip
     if partial:
-        shares = listed([f"{item.arm} in {item.scenarios}" for item in partial], _NAMED)
+        shares = listed([f"{mean.arm} in {mean.scenarios}" for mean in partial], _NAMED)
         yield f"No other driver than {matrix.reference} was measured in all {len(rows)} {_unit(rows)}: {shares}."
     elif not complete:
         yield f"No other driver than {matrix.reference} was measured in {over}."
@@ -112,15 +112,15 @@ def _over(rows: Sequence[MatrixRow]) -> str:
     return f"these {scenarios} scenarios" if scenarios != 1 else "this scenario"
 
 
-def _wrong(item: WrongFor) -> str:
+def _wrong(wrong: WrongFor) -> str:
     """Return ``git:short (layer:btrfs: -8 % [-11, -5])``."""
-    found = change(item.cell.together)
-    return f"{item.scenario}{units.at(item.point)} ({item.cell.arm}: {found})"
+    ratio = change(wrong.cell.together)
+    return f"{wrong.scenario}{units.at(wrong.point)} ({wrong.cell.arm}: {ratio})"
 
 
-def _cost(mean: ArmMean, named: str = "It") -> Iterator[str]:
-    if found := mean.bare:
-        yield f"{named} costs {change(found)} over no container."
+def _cost(mean: ArmMean, subject: str = "It") -> Iterator[str]:
+    if bare := mean.bare:
+        yield f"{subject} costs {change(bare)} over no container."
 
 
 def notes(matrix: Matrix) -> list[str]:
@@ -171,14 +171,14 @@ def _legend(matrix: Matrix) -> str:
 
 def _older(matrix: Matrix) -> Iterator[str]:
     """Name the cells that are not of the session of their row's reference."""
-    found = []
+    older = []
     for row in matrix.rows:
-        own = row.cell(matrix.reference)
-        for cell in row.cells if own and own.session else ():
-            if cell.measured and own and cell.session != own.session:
-                found.append(f"{cell.arm} of {row.scenario}{units.at(row.point)} ({cell.session})")
-    if found:
-        yield f"from older sessions of the same work and machine: {listed(found, _NAMED)}"
+        reference = row.cell(matrix.reference)
+        for cell in row.cells if reference and reference.session else ():
+            if cell.measured and reference and cell.session != reference.session:
+                older.append(f"{cell.arm} of {row.scenario}{units.at(row.point)} ({cell.session})")
+    if older:
+        yield f"from older sessions of the same work and machine: {listed(older, _NAMED)}"
 
 
 def _missing(matrix: Matrix) -> Iterator[str]:
@@ -191,10 +191,12 @@ def _missing(matrix: Matrix) -> Iterator[str]:
                     reasons.setdefault(cell.arm, f"{cell.reason}; fix: {cell.fix}" if cell.fix else cell.reason)
         if reasons:
             yield f"{verdict}: {listed([f'{arm} ({reason})' for arm, reason in reasons.items()], _NAMED, '; ')}"
-    partial = [f"{item.arm} ({item.scenarios} of {item.of})" for item in matrix.means if 0 < item.scenarios < item.of]
+    partial = [f"{mean.arm} ({mean.scenarios} of {mean.of})" for mean in matrix.means if 0 < mean.scenarios < mean.of]
     for name in ("space", "written"):
-        found = [(item, getattr(item, name)) for item in matrix.means if item.complete]
-        partial += [f"{name} of {item.arm} ({own.n} of {item.of})" for item, own in found if own and own.n < item.of]
+        ratios = [(mean, getattr(mean, name)) for mean in matrix.means if mean.complete]
+        partial += [
+            f"{name} of {mean.arm} ({ratio.n} of {mean.of})" for mean, ratio in ratios if ratio and ratio.n < mean.of
+        ]
     if partial:
         unit = _unit(counting(matrix.rows))
         yield f"means of fewer {unit}, not to be compared with the others: {listed(partial, _NAMED)}"

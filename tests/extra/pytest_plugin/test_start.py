@@ -28,7 +28,7 @@ def pytest_unconfigure(config):
 def pytest_prints(directory: Path, *words: str, code: int = 0) -> str:
     """Return the output of a pytest with no plugin but the kit's."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "kit.pytest_plugin", "-p", "no:cacheprovider", *words],
+        [sys.executable, "-m", "pytest", "-p", "kit.extra.pytest_plugin", "-p", "no:cacheprovider", *words],
         cwd=directory,
         env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
         capture_output=True,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.core.errors import KitError
+from kit.extra.pytest_plugin.check import WARN, check
+from kit.extra.pytest_plugin.runner import NOT_MEASURED, RUNNER
 from kit.model.options import in_words_of_pytest
-from kit.pytest_plugin.check import WARN, check
-from kit.pytest_plugin.runner import NOT_MEASURED, RUNNER
 
 if TYPE_CHECKING:
     from kit.analysis.runs.compare import Comparison

@@ -10,9 +10,9 @@ import pytest
 
 from kit.core.errors import KitError, UsageError
 from kit.core.regular import read_text
+from kit.extra.pytest_plugin.check import PenaltyError, check
+from kit.extra.pytest_plugin.runner import RUNNER
 from kit.model.options import SessionOptions, in_words_of_pytest
-from kit.pytest_plugin.check import PenaltyError, check
-from kit.pytest_plugin.runner import RUNNER
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr

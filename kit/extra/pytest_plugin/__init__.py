@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.core.errors import KitError
+from kit.extra.pytest_plugin import xdist
+from kit.extra.pytest_plugin.runner import NOT_MEASURED, RUNNER, SessionRunner, refuse_unwritable
 from kit.model.option import Option
 from kit.model.options import OPTIONS, PYTEST_PREFIX, SHARED
-from kit.pytest_plugin import xdist
-from kit.pytest_plugin.runner import NOT_MEASURED, RUNNER, SessionRunner, refuse_unwritable
 
 if TYPE_CHECKING:
-    from kit.pytest_plugin.compare import Result
+    from kit.extra.pytest_plugin.compare import Result
 
 _MARKERS = (
     "kit_scenario(name, **params): what kit_compare() runs in this test, for example kit_scenario('smoke', jobs=2)",
@@ -87,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
     if config.getoption("kit_arms"):
-        from kit.pytest_plugin import items
+        from kit.extra.pytest_plugin import items
 
         xdist.refuse_xdist(config, "--kit-arms")
         config.pluginmanager.register(items, "kit-scenario-files")
@@ -102,7 +102,7 @@ def kit_compare(request: pytest.FixtureRequest) -> Callable[..., Result]:
     Fails the test if a run fails, an arm can't run here, or a kit_threshold of the test does not hold. What prevents
     the session itself is an error of set-up instead. While another session holds the machine, it waits.
     """
-    from kit.pytest_plugin.compare import comparing
+    from kit.extra.pytest_plugin.compare import comparing
 
     return comparing(request)
 

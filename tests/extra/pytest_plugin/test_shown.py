@@ -20,7 +20,7 @@ BAD = "\x1b]0;title\x07\x1b[2J\x9b31m --password hunter2 \u202eevil"
 _CONFTEST = """
 from dataclasses import replace
 from pathlib import Path
-import kit.session.start
+import kit.session.launch
 from kit.core.codec import decode_json
 from kit.core.errors import RunError
 from kit.model.event import Told
@@ -34,7 +34,7 @@ def launch(request, paths, store, observer, options):
         raise RunError("the daemon said " + BAD, "look at " + BAD)
     return decode_json(Session, Path({file!r}).read_bytes())
 
-kit.session.start.launch = launch
+kit.session.launch.launch = launch
 """
 _TESTS = """
 def test_a_run(kit_compare):
@@ -62,7 +62,7 @@ def test_no_surface_of_the_plugin_shows_what_acts(tmp_path: Path) -> None:
         (place / "conftest.py").write_text(_CONFTEST.format(bad=BAD, file=str(place / "session.json")))
         (place / "test_mine.py").write_text(_TESTS)
         (place / "mine.toml").write_text(_SCENARIO)
-        words = ["-p", "kit.pytest_plugin", "-p", "no:cacheprovider", "-ra", "--showlocals", "--color=no",
+        words = ["-p", "kit.extra.pytest_plugin", "-p", "no:cacheprovider", "-ra", "--showlocals", "--color=no",
                  "--junitxml=all.xml", "--kit-json=all.json", "--kit-arms=bare,layer:overlay2,layer:btrfs"]  # fmt: skip
         env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "KIT_HOME": str(place / "home"),
                "PYTHONPATH": os.pathsep.join(sys.path)}  # fmt: skip

@@ -1,9 +1,8 @@
-"""Executes a session whose inputs are available: prepares arms, runs the plan. On this machine, or in a guest."""
+"""Prepares a session's arms, whose image and inputs are available: on this machine, or in a guest."""
 
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,18 +12,16 @@ from statistics import fmean
 
 from kit.core.errors import RunError
 from kit.engines.registry import registry_blocker
-from kit.extensions import EXTRAS
 from kit.filesystem import BackingOptions
 from kit.host.cgroup.cgroup import Cgroup
 from kit.model.arm import Arm
 from kit.model.duration import after_pilot
 from kit.model.event import EventSink, FactsKnown, SampleTaken
 from kit.model.fact import COMPILER, LOAD, STOPPED, Fact
-from kit.model.plan import Plan
 from kit.model.sample import Sample
-from kit.model.session import DONE, FAILED, NotRun, Session
-from kit.session.execute.materials import LoadMaterials, Materials, shown, workloads
-from kit.session.execute.session_loop import run_session
+from kit.model.scenario import Scenario
+from kit.model.session import FAILED, NotRun, Session
+from kit.session.execute.materials import LoadMaterials, Materials, bind_workloads, shown
 from kit.session.measure.background import Load
 from kit.session.measure.context import MachineLease, RunContext
 from kit.session.measure.pilot import Pilot, WorkloadFailedError, pilot_runs
@@ -36,55 +33,65 @@ from kit.session.setup.provision import LoadSpec, Provision, ProvisionSpec
 from kit.session.setup.resumable import check_engines
 
 
-def execute(session: Session, context: SessionContext, lease: MachineLease, materials: Materials) -> Session:
-    """Prepare the arms, measure, and return the session in its final state. Raises KitError, KeyboardInterrupt."""
-    began = time.monotonic()  # of the budget: one-time builds and downloads do not count
-    image, folders = materials.image, materials.folders
+class NoArmsError(Exception):
+    """No arm can be measured. ``session``: in its final state."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+
+
+def prepare_arms(
+    session: Session, context: SessionContext, lease: MachineLease, materials: Materials, stack: ExitStack
+) -> tuple[Session, RunContext]:
+    """Decide on the run order, set up filesystems and engines until ``stack`` ends, and load the image. Return the
+    session with its facts, and what its rounds need. Raises NoArmsError, KitError, KeyboardInterrupt."""
+    prepared, folders = context.prepared, materials.folders
+    inputs = stack.enter_context(shown(folders, lease, "of"))
+    load = _load_spec(materials.load, lease, stack) if materials.load else None
+    spec = _provision_spec(context, lease, materials, inputs)
+    workloads = bind_workloads(prepared.scenarios, materials.image, folders, inputs)
+    pilot = partial(_pilots, context, spec, workloads, lease)
+    try:
+        plan, facts = decide(session, prepared, context.host, pilot)
+    except WorkloadFailedError as error:
+        facts_before = session_facts(context.host, prepared.plan, prepared.scenarios, materials.image)
+        raise NoArmsError(_failed(session.with_facts(facts_before), context.events, error.samples)) from None
+    session = session.with_facts(facts)
+    spec = replace(spec, apart=plan.interleave is not None)
+    provision = stack.enter_context(Provision(spec, load and load[1]))
+    not_run = _make_ready(provision, prepared, lease)
+    arm_facts = [*session_facts(context.host, plan, prepared.scenarios, materials.image), *provision.facts()]
+    arm_facts += _compilers(provision, plan.arms, {arm.arm for arm in not_run})
+    arm_facts += _load_facts(load[0].scenario) if load else []
+    check_engines(session, arm_facts)
+    session = replace(session.with_facts(arm_facts), not_run=not_run)
+    context.events.take(FactsKnown.of(session))
+    if len(not_run) == len(plan.arms):
+        raise NoArmsError(replace(session, status=FAILED))
+    provision.sync()
+    background = _load(load[0], load[1], provision, lease, plan.timeout) if load else None
+    return session, RunContext(plan, workloads, provision, context.events, lease, background)
+
+
+def _provision_spec(
+    context: SessionContext, lease: MachineLease, materials: Materials, inputs: Path | None
+) -> ProvisionSpec:
     prepared = context.prepared
-    with ExitStack() as stack:
-        directory = stack.enter_context(shown(folders, lease, "of"))
-        beside = _load_spec(materials.load, lease, stack) if materials.load else None
-        options = backing_options(context)
-        copies = any(scenario.copies > 1 for scenario in prepared.scenarios.values())
-        cpuset = prepared.plan.cpuset
-        spec = ProvisionSpec(lease.setting, context.host, options, image, directory, cpuset=cpuset, copies=copies)
-        made = workloads(prepared.scenarios, image, folders, directory)
-        pilot = partial(_pilots, context, spec, made, lease)
-        try:
-            plan, facts = decide(session, prepared, context.host, pilot)
-        except WorkloadFailedError as error:
-            known = session_facts(context.host, prepared.plan, prepared.scenarios, image)
-            return _failed(session.with_facts(known), context.events, error.samples)
-        session = session.with_facts(facts)
-        spec = replace(spec, apart=plan.interleave is not None)
-        provision = stack.enter_context(Provision(spec, beside and beside[1]))
-        not_run = _make_ready(provision, prepared, lease)
-        found = [*session_facts(context.host, plan, prepared.scenarios, image), *provision.facts()]
-        found += _compilers(provision, plan.arms, {item.arm for item in not_run})
-        if beside:
-            values = ", ".join(f"{name}={value}" for name, value in beside[0].scenario.values)
-            found.append(LOAD.fact(f"{beside[0].scenario.label}, {values or 'no parameters'}"))
-        check_engines(session, found)
-        session = replace(session.with_facts(found), not_run=not_run)
-        context.events.take(FactsKnown.of(session))
-        if len(not_run) == len(plan.arms):
-            return replace(session, status=FAILED)
-        provision.sync()
-        load = _load(beside[0], beside[1], provision, lease, plan.timeout) if beside else None
-        run = RunContext(plan, made, provision, context.events, lease, load)
-        session = run_session(session, run, partial(_left, plan, began))
-        traced = session.request.traced and session.status == DONE
-        return _traced(session, run) if traced else session
+    return ProvisionSpec(
+        lease.setting,
+        context.host,
+        backing_options(context),
+        materials.image,
+        inputs,
+        cpuset=prepared.plan.cpuset,
+        copies=any(scenario.copies > 1 for scenario in prepared.scenarios.values()),
+    )
 
 
-def _traced(session: Session, run: RunContext) -> Session:
-    """Run the traced rounds, which explain the measured ones. Raises KeyboardInterrupt, KitError."""
-    for extra in EXTRAS:
-        if extra.traced_rounds:
-            traced: Session = extra.load(extra.traced_rounds)(session, run)
-            return traced
-    run.events.tell("not traced: this kit has no tracers")
-    return session
+def _load_facts(scenario: Scenario) -> list[Fact]:
+    values = ", ".join(f"{name}={value}" for name, value in scenario.values)
+    return [LOAD.fact(f"{scenario.label}, {values or 'no parameters'}")]
 
 
 def _failed(session: Session, events: EventSink, samples: tuple[Sample, ...]) -> Session:
@@ -97,19 +104,14 @@ def _failed(session: Session, events: EventSink, samples: tuple[Sample, ...]) ->
     return replace(session, samples=(*session.samples, *samples), status=FAILED)
 
 
-def _left(plan: Plan, began: float) -> float | None:
-    """Return the remaining seconds of the budget, counted from a time.monotonic()."""
-    return None if plan.limit is None else plan.limit - (time.monotonic() - began)
-
-
 def _pilots(
-    context: SessionContext, spec: ProvisionSpec, made: Mapping[str, Workload], lease: MachineLease
+    context: SessionContext, spec: ProvisionSpec, workloads: Mapping[str, Workload], lease: MachineLease
 ) -> list[Pilot]:
     """Make the pilot runs, say how long the rounds take, and return the results. Raises WorkloadFailedError."""
     plan, tell = context.prepared.plan, lease.setting.tell
     tell("pilot run: how long a run takes, and whether the workload waits for a clock or a network")
     with Provision(spec) as provision:
-        pilots = pilot_runs(RunContext(plan, made, provision, context.events, lease))
+        pilots = pilot_runs(RunContext(plan, workloads, provision, context.events, lease))
     if pilots and all(pilot.failures for pilot in pilots):
         raise WorkloadFailedError(tuple(sample for pilot in pilots for sample in pilot.failures))
     ran = [pilot for pilot in pilots if not pilot.error]
@@ -122,10 +124,10 @@ def _pilots(
 def _load_spec(materials: LoadMaterials, lease: MachineLease, stack: ExitStack) -> tuple[Workload, LoadSpec]:
     """Return the background load's workload and its materials."""
     directory = stack.enter_context(shown(materials.folders, lease, "load-of"))
-    own = replace(lease.setting, run=lease.setting.run / "load", cgroup=f"{lease.setting.cgroup}/load")
-    own.run.mkdir()
+    setting = replace(lease.setting, run=lease.setting.run / "load", cgroup=f"{lease.setting.cgroup}/load")
+    setting.run.mkdir()
     workload = Workload(materials.scenario, materials.image, materials.folders[""])
-    return workload, LoadSpec(own, materials.image, directory)
+    return workload, LoadSpec(setting, materials.image, directory)
 
 
 def _load(workload: Workload, spec: LoadSpec, provision: Provision, lease: MachineLease, timeout: float | None) -> Load:
@@ -156,17 +158,17 @@ def _compilers(provision: Provision, arms: tuple[Arm, ...], not_run: set[str]) -
     able = [arm for arm in arms if str(arm) not in not_run]
     hosts = [arm for arm in able if arm.placement == "host"][:1]
     others = [arm for arm in able if arm.placement != "host"][:1]
-    found = []
+    facts = []
     for arm in (*hosts, *others) if hosts and others else ():
         try:
             with provision.sandbox(arm) as sandbox, tempfile.TemporaryFile() as output:
                 sandbox.run(["cc", "--version"], ".", output)
                 output.seek(0)
-                said = output.readline().decode(errors="replace").strip()
+                version = output.readline().decode(errors="replace").strip()
         except RunError:
-            said = "none"
-        found.append(COMPILER.fact(said, str(arm)))
-    return found
+            version = "none"
+        facts.append(COMPILER.fact(version, str(arm)))
+    return facts
 
 
 def backing_options(context: SessionContext) -> BackingOptions:

@@ -17,8 +17,9 @@ _ASKS = "def test_asks(request): request.getfixturevalue('kit_compare')(['true']
 
 
 def run_pytest(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    plugins = ["-p", "xdist", "-p", "kit.extra.pytest_plugin", "-p", "no:cacheprovider"]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "xdist", "-p", "kit.pytest_plugin", "-p", "no:cacheprovider", *words],
+        [sys.executable, "-m", "pytest", *plugins, *words],
         cwd=directory,
         env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
         capture_output=True,

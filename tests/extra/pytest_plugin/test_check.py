@@ -9,7 +9,7 @@ import pytest
 from kit.analysis.runs.paired import COPIES
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.threshold import parse_threshold, rounds_note
-from kit.pytest_plugin.check import PenaltyError, check
+from kit.extra.pytest_plugin.check import PenaltyError, check
 from tests.nights import night
 
 LIMIT = parse_threshold("layer:overlay2 < 10 %")

@@ -10,8 +10,8 @@ import pytest
 
 from kit.core.errors import KitError
 from kit.core.sanitize import printable
+from kit.extra.pytest_plugin.xdist import FIXTURE, refuse_xdist
 from kit.model.options import OPTIONS, PYTEST_PREFIX, SHARED, read_options, read_text_as
-from kit.pytest_plugin.xdist import FIXTURE, refuse_xdist
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
@@ -36,8 +36,8 @@ class SessionRunner:
         ``note``: a warning about the request, shown first. Raises KitError, pytest.UsageError."""
         from kit.core.paths import find_paths
         from kit.report.format.sanitize import shown
+        from kit.session.launch import launch
         from kit.session.prepared import StartOptions
-        from kit.session.start import launch
 
         refuse_xdist(self.config, FIXTURE)
         if note:
