@@ -19,7 +19,7 @@ from kit.extra.fleet.handshake import AbsentError
 from kit.model.machine import Member
 from tests.waiting import wait_until
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks/performance/fleet.py"
+BENCHMARK = Path(__file__).parents[3] / "benchmarks/performance/fleet.py"
 
 
 @dataclass
