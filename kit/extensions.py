@@ -19,7 +19,7 @@ class ExtraCommand(NamedTuple):
 
     name: str
     heading: str  # of kit --help
-    after: str  # the command that is listed before it, '' for the heading's end
+    after: str | None  # the command that is listed before it, '' for the heading's end, None for its beginning
     maker: str
     summary: str
     measures: bool = False  # so that there may be something to keep after Ctrl-C
@@ -58,18 +58,24 @@ class Extra(NamedTuple):
     held_checks: tuple[tuple[str, str], ...] = ()
     #: By name: the kit.cli.document.Document of kit schema.
     documents: Mapping[str, str] = {}
-    #: What a new store has besides its tables: a sequence of functions of a Connection, called in their order.
-    schema: str = ""
-    #: Parts of the pages of the documentation, by name: called without arguments, returns Markdown.
-    page_parts: Mapping[str, str] = {}
-    #: The group of entry points in pyproject.toml by which another program loads it.
-    entry_point: str = ""
     #: Earlier sessions on a session's page: called with Session, Analysis and Store, returns
     #: kit.report.page.page.TrackViews.
     tracks: str = ""
     #: Sessions that kit prune --keep-changes keeps: called with entries of a title, the conditions that their series
     #: ignore, and the number of sessions that confirm a change (0: the usual one); returns the reason for each, by id.
     turning: str = ""
+    #: What a new store has besides its tables: a sequence of functions of a Connection, called in their order.
+    schema: str = ""
+    #: Parts of the pages of the documentation, by name: called without arguments, returns Markdown.
+    page_parts: Mapping[str, str] = {}
+    #: The kit.session.machines.Machines on which sessions run, beside this one.
+    machines: str = ""
+    #: Notes of a session: called with Session, yields sentences.
+    notes: str = ""
+    #: What kit compare prints after the answer: called with Session, returns the text, '' for none.
+    after_answer: str = ""
+    #: The group of entry points in pyproject.toml by which another program loads it.
+    entry_point: str = ""
 
     def full_name(self, name: str) -> str:
         return f"kit.extra.{self.name}.{name}"
@@ -148,6 +154,20 @@ EXTRAS = (
         page_parts={"nightly-keys": "page_parts:nightly_keys"},
     ),
     Extra(
+        "fleet",
+        commands=(
+            ExtraCommand("fleet", "Many machines", None, "command:fleet",
+                         "Measure on many machines: scheduler, workers, status."),
+        ),
+        renderers={"fleet": "renderers:RENDERERS"},
+        pages="page:PAGES",
+        documents={"fleet-show": "documents:SHOW", "fleet-status": "documents:STATUS"},
+        machines="compare:MACHINES",
+        notes="report.session:fleet_notes",
+        after_answer="report.session:answer_of_machines",
+        sections="report.section:SECTIONS",
+    ),
+    Extra(
         "matrix",
         commands=(
             ExtraCommand("matrix", "Look at results", "history", "command:matrix",
@@ -170,18 +190,18 @@ EXTRAS = (
 )  # fmt: skip
 
 
-def merged(core: Mapping[str, Value], added: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:
+def merged(core: Mapping[str, Value], added: Iterable[tuple[str | None, str, Value]]) -> dict[str, Value]:
     """Return the core's entries with those of extras. ``added``: of each, the name of the entry that comes before it
-    ('' or a missing one: the last), its own name and its value."""
+    ('' or a missing one: the last; None: the first), its own name and its value."""
     entries = dict(core)
     for before, name, value in added:
         names = [*entries]
-        at = names.index(before) + 1 if before in entries else len(names)
+        at = 0 if before is None else names.index(before) + 1 if before in entries else len(names)
         entries = {key: entries.get(key, value) for key in (*names[:at], name, *names[at:])}
     return entries
 
 
-def extra_commands(heading: str) -> Iterator[tuple[str, str, tuple[str, str]]]:
+def extra_commands(heading: str) -> Iterator[tuple[str | None, str, tuple[str, str]]]:
     """Yield the commands below a heading, as ``merged`` takes them: the maker's full name and the line of each."""
     for extra in EXTRAS:
         for command in extra.commands:

@@ -22,10 +22,10 @@ pytest_plugins = [
     "tests.bitbake",
     "tests.browser",
     "tests.fake_engine",
-    "tests.fleet.processes",
     "tests.postgresql",
     "tests.quantiles",
     "tests.receiver",
+    *(["tests.extra.fleet.processes"] if (Path(__file__).parent / "extra/fleet").is_dir() else []),
 ]
 
 #: The same cases every time and on every machine, so that a test fails only where the code has changed. ``long`` looks

@@ -41,7 +41,7 @@ _OWN = [
     "engines/containerd_daemon.py", "engines/containerd_program.py", "engines/daemon_configuration.py",
     "engines/dockerd.py", "engines/oci_runtime.py", "engines/plain_runtime.py",
     "engines/podman.py", "engines/registry.py", "engines/root.py", "engines/supervisor.py",
-    "fleet/certificates.py", "extra/guest/disk.py", "extra/guest/kernel.py", "extra/guest/kernel_cache.py",
+    "extra/fleet/certificates.py", "extra/guest/disk.py", "extra/guest/kernel.py", "extra/guest/kernel_cache.py",
     "extra/guest/qemu.py", "extra/guest/tree.py", "filesystem/backing.py", "host/git.py", "host/recovery/cleanup.py",
     "host/recovery/journal.py", "host/remote_cache.py", "image/decompress.py",
     "image/image.py", "image/image_file.py", "image/image_files.py", "image/recipe.py",

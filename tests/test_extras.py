@@ -39,6 +39,7 @@ def test_what_a_row_names_exists() -> None:
             *(command.maker for command in extra.commands), *extra.scenarios.values(), *extra.renderers.values(),
             *filter(None, [extra.pages, extra.readers, extra.places, extra.traced_rounds, extra.causes]),
             *filter(None, [extra.sections, extra.tracks, extra.turning, extra.schema, *extra.analyses.values()]),
+            *filter(None, [extra.machines, extra.notes, extra.after_answer]),
             *(check for _, check in (*extra.checks, *extra.held_checks)), *extra.documents.values(),
             *extra.engines.values(), *extra.page_parts.values(),
         ]  # fmt: skip
@@ -53,7 +54,7 @@ def test_a_command_is_listed_after_the_one_that_its_row_names() -> None:
     for extra in EXTRAS:
         for command in extra.commands:
             listed = [*SECTIONS[command.heading]]
-            before = listed[listed.index(command.name) - 1]
+            before = [None, *listed][listed.index(command.name)]
             assert command.after in (before, ""), command.name
     assert [*merged({"a": 1, "b": 2}, [("a", "c", 3), ("z", "d", 4)])] == ["a", "c", "b", "d"]
 

@@ -248,7 +248,7 @@ class Fleet:
             return self.processes[victim].pid
         guard = self.processes[worker].pid
         below = {"guard": [guard], "worker": _children(guard), "share": _descendants(guard)}[victim]
-        return next((pid for pid in below if victim != "share" or b"kit.fleet.service.agent" in _command(pid)), 0)
+        return next((pid for pid in below if victim != "share" or b"kit.extra.fleet.service.agent" in _command(pid)), 0)
 
     def stop(self) -> None:
         for process in reversed(self.processes.values()):

@@ -24,14 +24,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.codec import decode_json
-from kit.fleet.address import parse_address
-from kit.fleet.client.client import fleet_at
-from kit.fleet.client.dispatch import Dispatch
-from kit.fleet.client.split import SplitCourse
-from kit.fleet.service.share_runner import ShareRunner
-from kit.fleet.service.worker import plugin, run_worker
-from kit.fleet.settings import allow_many_files
-from kit.fleet.share import Share
+from kit.extra.fleet.address import parse_address
+from kit.extra.fleet.client.client import fleet_at
+from kit.extra.fleet.client.dispatch import Dispatch
+from kit.extra.fleet.client.split import SplitCourse
+from kit.extra.fleet.service.share_runner import ShareRunner
+from kit.extra.fleet.service.worker import plugin, run_worker
+from kit.extra.fleet.settings import allow_many_files
+from kit.extra.fleet.share import Share
 from kit.model.arm import parse_arms
 from kit.model.event import Event, FactsKnown, PhaseStarted, RunsPlanned, SampleTaken
 from kit.model.machine import Member
@@ -91,7 +91,7 @@ def sleep_as(port: int, first: int, count: int, seconds: float) -> None:
     from distributed import Worker
     from tornado.ioloop import IOLoop
 
-    from kit.fleet.settings import prepare
+    from kit.extra.fleet.settings import prepare
 
     prepare()
     SleepingRunner.seconds = seconds
@@ -192,7 +192,7 @@ def measure(workers: int, rounds: int, seconds: float, port: int) -> Outcome:
 
 def _all(listen: str, count: int) -> list[Member]:
     """The workers, once all are there."""
-    from kit.fleet.handshake import AbsentError
+    from kit.extra.fleet.handshake import AbsentError
 
     deadline = time.monotonic() + 600
     while True:

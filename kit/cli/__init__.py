@@ -1,6 +1,6 @@
 """The command ``kit``. Each subcommand is one file, imported on use, so that ``kit --help`` stays fast.
 
-Imports whatever it starts: session, fleet, report, the store, and what those lie on; no extra, which
+Imports whatever it starts: session, report, the store, and what those lie on; no extra, which
 kit.extensions names.
 """
 
@@ -39,9 +39,7 @@ _CORE = {
         "compare-sessions": ("kit.cli.compare_sessions:compare_sessions", "Compare each penalty of two sessions."),
         "report": ("kit.cli.report:report", "Write an HTML page with plots, or the plots."),
     },
-    "Many machines": {
-        "fleet": ("kit.cli.fleet:fleet", "Measure on many machines: scheduler, workers, status."),
-    },
+    "Many machines": {},
     "Set up": {
         "doctor": ("kit.cli.doctor:doctor", "Try what works on this machine; show fixes."),
         "image": ("kit.cli.image:image", "Build, save, list and remove images."),

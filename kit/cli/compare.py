@@ -12,7 +12,6 @@ from click.core import ParameterSource
 
 from kit.cli.compare_options import EPILOG, CompareCommand, compare_options
 from kit.cli.completion import complete_scenarios
-from kit.cli.fleet_compare import check_fleet_options, compare_each, fleet_context
 from kit.cli.named_store import named_store, say_store
 from kit.cli.options import (
     check_the_store,
@@ -24,14 +23,13 @@ from kit.cli.options import (
 from kit.cli.scenario_kind import find_kind
 from kit.cli.streams import UnmeasuredError
 from kit.core.errors import KitError, UsageError
-from kit.core.exit_code import worst
 from kit.core.quantity import duration, pairs, size, word_pairs
+from kit.extensions import EXTRAS
 from kit.model.options import read_parameters
 from kit.model.plan import TRACED_ROUNDS
-from kit.report.renderer import FLEET, find
+from kit.session.machines import check_machine_options, the_machines
 
 if TYPE_CHECKING:
-    from kit.fleet.client.run import FleetContext
     from kit.model.session import Request, Session
     from kit.store import Store
 
@@ -48,7 +46,7 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     if kind := find_kind(values["scenario"] or ""):
         every = {**values, "quiet": quiet, "wait": wait, "wait_idle": wait_idle, "store_url": store_url}
         return kind.compare(context, every)
-    check_fleet_options(values)
+    check_machine_options(values)
     use_peers(values["cache_from"])
     outputs = wanted_files(values)
     for path in outputs.values():
@@ -73,11 +71,11 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     idle = duration(wait_idle, "--wait-idle") if wait_idle else None
     start = StartOptions(wait, idle, _wiped(values), values["reference"])
     try:
-        if values["fleet"] and request and not values["split"]:
-            sessions = compare_each(request, fleet_context(values, store, observer), outputs, observer.close)
-            return worst(each.exit_code(request.arms) for each in sessions)
-        if values["fleet"]:
-            session = _split(request, values["resume"], fleet_context(values, store, observer))
+        if values.get("fleet"):
+            compared = the_machines().compare(request, values, store, observer, outputs)
+            if isinstance(compared, int):
+                return compared
+            session = compared
         elif request:
             session = launch(request, paths, store, observer, start)
         else:
@@ -93,15 +91,8 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
         observer.close()
     report(session, outputs, values["rank"], values["reference"])
     # A fleet chooses default arms itself and keeps them as the request's.
-    arms = request.arms if request else () if values["fleet"] else session.request.arms
+    arms = request.arms if request else () if values.get("fleet") else session.request.arms
     return session.exit_code(arms)
-
-
-def _split(request: Request | None, resumed: str, fleet: FleetContext) -> Session:
-    """Run one session that machines share, or the rest of it."""
-    from kit.fleet.client.run import resume_split, run_split
-
-    return run_split(request, fleet) if request else resume_split(resumed, fleet)
 
 
 def _kept(store: Store, latest: Session) -> Session:
@@ -138,7 +129,6 @@ def _report_so_far(session: Session, rank: str, reference: str) -> None:
 def report(session: Session, outputs: Mapping[str, str], rank: str = "", reference: str = "") -> None:
     """Print the answer, unless a file goes to stdout instead, and write the files, also if the reader of stdout has
     gone."""
-    from kit.analysis.fleet.split_session import answer_split, machines_of
     from kit.analysis.session.analyse import analyse
     from kit.report import render
 
@@ -146,8 +136,9 @@ def report(session: Session, outputs: Mapping[str, str], rank: str = "", referen
     try:
         if "-" not in outputs.values():
             click.echo(render("answer", session, analysis), nl=False)
-            if sum(map(len, machines_of(session).values())) > 1:  # one alone has no other figure than the session's
-                click.echo("\n" + find(FLEET, "table").render(answer_split(session)), nl=False)
+            for extra in EXTRAS:
+                if extra.after_answer and (text := extra.load(extra.after_answer)(session)):
+                    click.echo(f"\n{text}", nl=False)
             say_store()
     finally:
         for name, path in sorted(outputs.items(), key=lambda output: output[1] == "-"):
@@ -163,7 +154,7 @@ def _describe(request: Request | None, values: Mapping[str, Any]) -> None:
 
     if request is None:
         raise UsageError("--dry-run works with a new session only", "use kit show SESSION to see what it has measured")
-    docker, on_fleet = the_docker(request), bool(values["fleet"])
+    docker, on_fleet = the_docker(request), bool(values.get("fleet"))
     prepared = check_request(request, docker=docker, wipe=_wiped(values), here=not on_fleet)
     scenarios, plan = prepared.scenarios, prepared.plan
     check_reference(values["reference"], plan.arms)

@@ -18,7 +18,6 @@ from kit.cli.completion import (
     complete_scenarios,
     complete_sessions,
 )
-from kit.cli.fleet_compare import fleet_options
 from kit.cli.options import (
     cache_from_option,
     file_option,
@@ -30,6 +29,7 @@ from kit.cli.options import (
 from kit.core.exit_code import BUSY, DONE, FAILED, INTERRUPTED, NOT_RUN, USAGE, described
 from kit.model.options import COMMON, GUEST, MEASUREMENT, OPTIONS, OUTPUT, PLACES, TRACING, Option
 from kit.report.renderer import offered
+from kit.session.machines import find_machines
 
 
 class MeasuringCommand(cloup.Command):
@@ -281,8 +281,8 @@ _OUTPUT = grouped(
 
 def compare_options(command: Any) -> Any:
     """Decorate with every group, in the order of the help."""
-    for group in reversed(
-        (_COMMON, _MEASUREMENT, _PLACES, grouped(TRACING), _GUEST, option_group("Fleet", fleet_options), _OUTPUT)
-    ):
+    machines = find_machines()
+    fleet = [option_group("Fleet", machines.options)] if machines else []
+    for group in reversed((_COMMON, _MEASUREMENT, _PLACES, grouped(TRACING), _GUEST, *fleet, _OUTPUT)):
         command = group(command)
     return command

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from types import GenericAlias
 from typing import Any, Literal, get_type_hints
 
-from kit.analysis.fleet.answer import FleetAnswer, FleetArm
-from kit.analysis.fleet.cost import FleetRatio
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.difference import Difference
@@ -16,7 +14,6 @@ from kit.analysis.session.session_diff import SessionDiff
 from kit.cli.document import Document, fields_of, list_of, record
 from kit.extensions import EXTRAS, merged
 from kit.image import Image
-from kit.model.machine import Member, ShareStatus
 from kit.model.sample import PHASE_FIELDS, Call, Phase, Sample
 from kit.model.scenario import Scenario
 from kit.model.session import Session
@@ -53,11 +50,6 @@ _RANK_ROW = record("RankRow", **fields_of(RankRow, against=_DIFFERENCE | None))
 _SESSION_DOCUMENT["rankings"] = list_of(record("Ranking", **fields_of(
     Ranking, rows=list_of(_RANK_ROW), filesystems=list_of(_DIFFERENCE), pairs=list_of(_DIFFERENCE)
 )))  # fmt: skip
-_OF_FLEET = fields_of(FleetRatio, ratio=float | None, **_ENDS)
-_FLEET_ARM = record("FleetArmRecord", **fields_of(
-    FleetArm, whole=record("FleetRatioRecord", **_OF_FLEET, verdict=str), classes_differ=bool,
-    classes=list_of(record("FleetRatio", **_OF_FLEET)),
-))  # fmt: skip
 _REMOVED = record("RemovedSession", id=str, created=float, title=str)
 _SETTING = record("SettingRecord", **{"value": Any, "from": str})
 
@@ -69,9 +61,6 @@ _CORE: Mapping[str, Document] = {
     "sessions": Document("kit sessions --json", {"sessions": list_of(_SESSION)}),
     "compare-sessions": Document("kit compare-sessions --json",
                                  {"before": _SESSION, "after": _SESSION, **fields_of(SessionDiff)}),
-    "fleet-show": Document("kit fleet show --json", fields_of(FleetAnswer, arms=list_of(_FLEET_ARM)), 2),
-    "fleet-status": Document("kit fleet status --json", {
-        "machines": list_of(record("MachineStatus", **fields_of(Member), runs=list[ShareStatus]))}),
     "scenarios": Document("kit scenarios --json", {"scenarios": list[Scenario]}),
     "images": Document("kit image list --json", {"images": list[Image]}),
     "doctor": Document("kit doctor --json", {"diagnoses": list[Diagnosis]}),

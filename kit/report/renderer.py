@@ -20,7 +20,6 @@ SESSION = "session"  # Session, Analysis
 SESSIONS = "sessions"  # sequence of Session
 PAGE = "page"  # its title, sequence of SessionView
 BETWEEN = "two sessions"  # Session, Session, SessionDiff
-FLEET = "fleet"  # FleetAnswer
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,6 @@ RENDERERS = (
     Renderer("table", BETWEEN, "text.session_diff:render_between", "a table"),
     Renderer("markdown", BETWEEN, "text.session_diff:render_between_markdown", "a table as Markdown", "md"),
     Renderer("json", BETWEEN, "text.session_diff:render_between_json", "penalties and changes as JSON", "json"),
-    Renderer("table", FLEET, "fleet.cost:render_fleet_cost", "a table, the answer first"),
-    Renderer("markdown", FLEET, "fleet.cost:render_fleet_cost_markdown", "a table as Markdown", "md"),
-    Renderer("json", FLEET, "fleet.cost:render_fleet_cost_json", "arms, classes and machines as JSON", "json"),
-    Renderer("csv", FLEET, "fleet.cost:render_fleet_cost_csv", "a line for each arm, class and machine", "csv"),
 )  # fmt: skip
 
 

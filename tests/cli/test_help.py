@@ -17,6 +17,7 @@ from kit.cli import COMMANDS, SECTIONS, cli
 from kit.cli.compare import compare
 from kit.cli.completion import complete_help
 from kit.core.exit_code import MEANINGS
+from kit.session.machines import find_machines
 from tests.command_line import in_fork as kit
 
 
@@ -41,7 +42,8 @@ def test_compare_shows_the_common_options_and_with_help_all_every_option() -> No
     short, every = kit("compare", "--help").stdout, kit("compare", "--help-all").stdout
     assert len(short.splitlines()) <= 40
     assert "Common:" in short and "--arms" in short and "--thin-device" not in short
-    for heading in ("Common", "Measurement", "Tracing", "Guest kernel", "Fleet", "Output and store"):
+    fleet = ["Fleet"] if find_machines() else []
+    for heading in ("Common", "Measurement", "Tracing", "Guest kernel", *fleet, "Output and store"):
         assert f"\n{heading}:\n" in every
     for parameter in compare.params:
         if isinstance(parameter, click.Option):

@@ -26,6 +26,10 @@ from kit.core.errors import UsageError
 from kit.core.quantity import cpu_list, duration, pairs, percentage, size
 from kit.core.sanitize import printable
 from kit.extra.exchange.runs import read_runs
+from kit.extra.fleet.address import parse_address
+from kit.extra.fleet.client.each import EachCourse
+from kit.extra.fleet.client.split import SplitCourse
+from kit.extra.fleet.share import Share
 from kit.extra.history.nightly.file import parse_nightly
 from kit.extra.tracing.bpftrace import read_maps
 from kit.extra.tracing.calls import rows
@@ -34,10 +38,6 @@ from kit.extra.tracing.functions import function_rows
 from kit.extra.tracing.perf import fold_script
 from kit.filesystem import BackingOptions, Profile, bundled, find_profile
 from kit.filesystem.profile import parse_profiles, recorded
-from kit.fleet.address import parse_address
-from kit.fleet.client.each import EachCourse
-from kit.fleet.client.split import SplitCourse
-from kit.fleet.share import Share
 from kit.host.recovery.journal import parse as parse_journal
 from kit.image.image_file import read_image_file
 from kit.image.manifest import LONGEST_JSON
@@ -75,7 +75,7 @@ from kit.store.outbox.events import load_change
 from kit.store.outbox.outbox import whole_lines
 from tests import strategies as odd
 from tests.build_output import BUILDAH, BUILDKIT, BUILDKIT_CACHED, CACHED, CLASSIC
-from tests.fleet.machines import FIRST, ONE, TWO, sample
+from tests.extra.fleet.machines import FIRST, ONE, TWO, sample
 from tests.image_archives import directory
 from tests.nights import night
 from tests.sinks import Recorded

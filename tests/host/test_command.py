@@ -12,8 +12,8 @@ import pytest
 from kit.core.errors import MachineError, RunError, UsageError
 from kit.core.paths import find_paths
 from kit.core.private import users_umask
+from kit.extra.fleet.service.capabilities import examine_machine
 from kit.extra.guest.python import _fetch
-from kit.fleet.service.capabilities import examine_machine
 from kit.host.command import environment, process_pool, python_module, python_path, reading, run, spawn, talking, which
 from kit.host.durable import read_record, write_record
 

@@ -126,7 +126,7 @@ def wait_until_nothing_runs(home: Path) -> None:
 def commands_and_environments() -> Iterator[bytes]:
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            if b"kit.fleet.service.agent" in (path / "cmdline").read_bytes():
+            if b"kit.extra.fleet.service.agent" in (path / "cmdline").read_bytes():
                 yield (path / "environ").read_bytes()
         except OSError:
             continue

@@ -13,7 +13,6 @@ from kit.extensions import EXTRAS
 from kit.report.page import html
 from kit.report.renderer import (
     BETWEEN,
-    FLEET,
     PAGE,
     RENDERERS,
     SESSION,
@@ -28,7 +27,7 @@ from tests.changed_kit import ChangedKit
 from tests.nights import ladder_session
 
 #: With how many values a renderer of each kind is called; those of an extra's own subject with one, if it isn't here.
-GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, FLEET: 1, "history": 2}
+GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, "history": 2}
 ADDED: list[Renderer] = [item for extra in EXTRAS for name in extra.renderers.values() for item in extra.load(name)]
 
 

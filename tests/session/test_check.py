@@ -10,11 +10,11 @@ import pytest
 from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import KitError, UsageError
 from kit.core.paths import find_paths
+from kit.extra.fleet.address import Address
+from kit.extra.fleet.client.run import FleetContext, run_each, run_split
 from kit.extra.history.analysis.night import Task
 from kit.extra.history.nightly.job import Job
 from kit.extra.history.nightly.run import run_night
-from kit.fleet.address import Address
-from kit.fleet.client.run import FleetContext, run_each, run_split
 from kit.host.lock import machine_lock
 from kit.model.machine import Selection
 from kit.model.session import Request, Session

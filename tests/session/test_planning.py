@@ -8,7 +8,7 @@ import pytest
 
 from kit.core.codec import UnreadableError, decode, decode_json, encode, encode_json
 from kit.core.errors import UsageError
-from kit.fleet.share import Share
+from kit.extra.fleet.share import Share
 from kit.host.machine import read_host
 from kit.model.arm import parse_arms
 from kit.model.plan import Plan

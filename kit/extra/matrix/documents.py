@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kit.analysis.fleet.answer import LeftOut
 from kit.analysis.stats.estimate import Interval
 from kit.cli.document import Document, fields_of, list_of, record
+from kit.extra.fleet.analysis.answer import LeftOut
 from kit.extra.matrix.analysis.mean import ArmMean
 
 _CELL = record("MatrixCellRecord", **{

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kit.analysis.fleet.answer import SHARED, LeftOut
-from kit.analysis.fleet.cost import LEAST
 from kit.analysis.session.ranking import split_picks
 from kit.core.errors import UsageError
+from kit.extra.fleet.analysis.answer import SHARED, LeftOut
+from kit.extra.fleet.analysis.cost import LEAST
 from kit.extra.history.fleet_history import lot
 from kit.extra.matrix.analysis.filling import find_compared, find_differences, find_different_work, find_missing
 from kit.extra.matrix.analysis.matrix import Matrix, make_matrix

@@ -3,7 +3,7 @@ one's own.
 
 Inactive unless --kit-arms is given or the fixture is used; until then it imports the options alone, since every run of
 pytest where the kit is installed imports it. The process enters a private mount namespace when it measures as root, so
-what it mounts is not seen outside. Imports session, fleet, report, the store and words.
+what it mounts is not seen outside. Imports session, report, the store and words.
 """
 
 from __future__ import annotations

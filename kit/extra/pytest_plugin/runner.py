@@ -52,16 +52,11 @@ class SessionRunner:
 
     def _on_fleet(self, request: Request) -> Session:
         """Run a request on equal machines, which share its rounds. Raises KitError."""
-        from kit.core.paths import find_paths
-        from kit.fleet.address import parse_address
-        from kit.fleet.client.run import FleetContext, run_split
-        from kit.model.machine import Selection, parse_where
+        from kit.session.machines import the_machines
 
-        option = self.config.getoption
-        selection = Selection(option("kit_machines"), option("kit_class"), parse_where(option("kit_where")), alike=True)
-        address = parse_address(option("kit_fleet"), option("kit_fleet_tls"))
-        observer = _observer(self.config)
-        return run_split(request, FleetContext(address, selection, find_paths(), self.store, observer, keep_order=True))
+        names = {"fleet": "fleet", "fleet_tls": "fleet_tls", "machines": "machines", "kind": "class", "where": "where"}
+        given = {key: self.config.getoption(f"kit_{name}") for key, name in names.items()}
+        return the_machines().runner(given, self.store, _observer(self.config))(request)
 
     @property
     def store(self) -> Store:

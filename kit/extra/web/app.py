@@ -13,10 +13,10 @@ from urllib.parse import quote
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, analyse
 from kit.core.errors import KitError, UsageError, not_installed
-from kit.extra.web.fleet import CHOICES, show_fleet, show_fleet_cost
+from kit.extra.web.fleet import show_fleet
 from kit.extra.web.served import is_static, served_page
 from kit.extra.web.token_auth import TokenAuth
-from kit.model.fact import KERNEL, WORKER, makers
+from kit.model.fact import KERNEL
 from kit.model.session import DONE, STATES, Session
 from kit.report import render
 from kit.report.format import units
@@ -33,7 +33,7 @@ from kit.store.store import COUNTED
 if TYPE_CHECKING:
     from flask import Flask, Request, Response
 
-    from kit.fleet.client.status_cache import StatusCache
+    from kit.extra.fleet.client.status_cache import StatusCache
 
 PAGE = 50  # sessions on one page of the list
 _KEPT = 32  # analysed sessions in memory
@@ -64,10 +64,6 @@ class SessionCache:
         """Return the choices and their labels, by name in the query."""
         return store_choices(self._store)
 
-    def has_members(self) -> bool:
-        """Return whether machines of a fleet have sessions."""
-        return any(WORKER.text(facts) for facts in self._store.machines().values())
-
     def results(self, names: Sequence[str]) -> Mapping[str, Sequence[Comparison]]:
         """Return each session's results for real time of the whole run."""
         return self._store.results(names)
@@ -90,11 +86,6 @@ class SessionCache:
         """Return the session's series."""
         with self._lock:
             return find_tracks(session, analysis, self._store)
-
-    def fleet(self, chosen: Mapping[str, str]) -> str:
-        """Return the page of the fleet's answer. Raises UsageError."""
-        with self._lock:
-            return show_fleet_cost(self._store, chosen)
 
     def listed(self, static: bool) -> list[StorePage]:
         """Return the pages of extras that the list of sessions links to."""
@@ -127,7 +118,6 @@ def make_app(store: Store, token: str, status_cache: StatusCache | None = None) 
     page("/compare", _compare)
     for added in store_pages():
         page(added.path, partial(_added, added))
-    page("/machines", lambda library, request: library.fleet(_chosen(request, *CHOICES)))
 
     @app.errorhandler(KitError)
     def failed(error: KitError) -> tuple[str, int]:
@@ -200,7 +190,7 @@ def _list(library: SessionCache, request: Request, fleet: bool) -> str:
     return served_page(
         "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,
         count=count, more=count == COUNTED, store=library.name, fleet=fleet,
-        members=library.has_members, pages=library.listed(is_static(current_app)),
+        pages=library.listed(is_static(current_app)),
     )  # fmt: skip
 
 
@@ -219,7 +209,6 @@ def _session(library: SessionCache, request: Request, name: str) -> str:
     linked = [(page, found) for page in store_pages() if (found := page.session_links(session, analysis))]
     return served_page(
         "served.html.j2", title=session.title, view=made, linked=linked,
-        worker="" if makers(session.facts) else WORKER.text(session.facts),
     )  # fmt: skip
 
 

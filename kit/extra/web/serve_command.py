@@ -12,7 +12,7 @@ from kit.cli.options import fleet_tls_option, store_option, the_store
 from kit.cli.streams import complain
 
 if TYPE_CHECKING:
-    from kit.fleet.client.status_cache import StatusCache
+    from kit.extra.fleet.client.status_cache import StatusCache
     from kit.store import Store
 
 _EPILOG = """\b
@@ -42,8 +42,8 @@ def serve(port: int, fleet: str, fleet_tls: str, store_url: str) -> None:
 
 
 def _status_cache(fleet: str, tls: str) -> StatusCache:
-    from kit.fleet.address import parse_address
-    from kit.fleet.client.status_cache import StatusCache
+    from kit.extra.fleet.address import parse_address
+    from kit.extra.fleet.client.status_cache import StatusCache
 
     return StatusCache(parse_address(fleet, tls))
 

@@ -20,13 +20,12 @@ from kit.extra.web.app import FILE_FORM, PAGE, make_app
 from kit.extra.web.served import STATIC
 from kit.extra.web.site_directory import SiteList, begin_site, close_site, is_kept, open_site, put_file
 from kit.host.command import process_pool
-from kit.model.fact import WORKER
-from kit.model.session import DONE, RUNNING, Session
-from kit.report.page.store_page import address_of, slug, store_pages
+from kit.model.session import RUNNING, Session
+from kit.report.page.store_page import address_of, store_pages
 from kit.store import SessionFilter, Store
 
 _LINK = re.compile(r'href="([^"]*)"')
-_INDEX, _MACHINES = "index.html", "/machines"
+_INDEX = "index.html"
 #: Pages that one process makes before it takes more.
 _CHUNK = 20
 
@@ -71,11 +70,11 @@ def write_site(open_store: Open, directory: Path, processes: int, rewrite: bool 
 
 
 def _digests(heads: Sequence[Session], counts: Mapping[str, int], files: Mapping[str, str]) -> dict[str, str]:
-    """Return what the files of each session are made of: a session that is continued has more samples, and a machine's
-    session has a link to the page of all machines."""
+    """Return what the files of each session are made of: a session that is continued has more samples, and has links
+    to pages of its scenario."""
     found: dict[str, str] = {}
     for head in heads:
-        linked = WORKER.text(head.facts) and files.get(address_of(_MACHINES, scenario=head.title))
+        linked = [files.get(address_of(page.path, scenario=head.title)) for page in store_pages()]
         parts = __version__, head.status, counts.get(head.id, 0), head.not_run, sorted(head.facts.items()), linked
         digest = hashlib.sha256(repr(parts).encode()).hexdigest()
         found |= dict.fromkeys((file for _, file in _sessions([head])), digest)
@@ -90,8 +89,6 @@ def find_pages(store: Store, heads: Sequence[Session]) -> dict[str, str]:
         files[f"/?page={number}"] = f"page-{number}.html"
     for page in store_pages():
         files |= dict(page.files(store))
-    for title in dict.fromkeys(head.title for head in heads if head.status == DONE and WORKER.text(head.facts)):
-        files[address_of(_MACHINES, scenario=title)] = f"{_MACHINES[1:]}/{slug(title)}.html"
     return files | dict(_sessions(heads))
 
 
@@ -134,10 +131,10 @@ def _linked(files: Mapping[str, str], url: str, match: re.Match[str]) -> str:
         return match[0]
     parts = urlsplit(address)
     path, query = unquote(parts.path) or urlsplit(url).path, dict(parse_qsl(parts.query))
-    if path == _MACHINES and not query:  # of no scenario: the first that machines of a fleet have measured
-        file = next((name for name in files.values() if name.startswith(f"{_MACHINES[1:]}/")), _INDEX)
-    else:
-        file = files.get(address_of(path, **query), _INDEX)
+    file = files.get(address_of(path, **query), "")
+    if not file and not query:  # of no scenario: the first that has a file
+        file = next((name for other, name in files.items() if other.startswith(f"{path}?")), "")
+    file = file or _INDEX
     return f'href="{quote(relpath(file, dirname(files[url]) or "."))}"'
 
 

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kit.analysis.fleet.split_session import answer_split
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.extensions import EXTRAS
-from kit.model.fact import makers
 from kit.model.session import Session
 from kit.report import shown_session
-from kit.report.fleet.cost import FleetView, view_fleet_cost
 from kit.report.page.section import SectionView, page_sections
 from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs, plot_tasks
 from kit.report.text.explain import Explanation, explain
@@ -45,7 +42,6 @@ class SessionView:
     analysis: Analysis
     explanation: Explanation
     findings: Sequence[Sequence[str]]
-    fleet_cost: FleetView | None
     intervals: Picture | None
     attribution: Picture | None
     runs: Picture | None
@@ -78,7 +74,6 @@ def view(
         analysis=analysis,
         explanation=explain(session, analysis),
         findings=findings,
-        fleet_cost=view_fleet_cost(answer_split(session)) if makers(session.facts) else None,
         intervals=plot_intervals(whole_real(analysis.comparisons), analysis.margin, f"{session.id}-intervals"),
         attribution=plot_attribution(analysis.whole_ladders, f"{session.id}-attribution"),
         runs=plot_runs(analysis.arms, f"{session.id}-runs"),

@@ -1,4 +1,4 @@
-"""A section that an extra adds to the page of a session, before its runs."""
+"""A section that an extra adds to the page of a session."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class SectionView:
     template: str  # which sees this view as ``section``
     content: Any
     pictures: Sequence[Picture] = ()
+    beside_answer: bool = False  # else before every run
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class PageSection:
 
     #: None where there is nothing to show.
     show: Callable[[Session, Analysis], SectionView | None]
-    method: str  # a sentence on it below each page
+    method: str = ""  # a sentence on it below each page
     script: str = ""  # a file beside its template
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
-from kit.analysis.fleet.split_session import machines_of
 from kit.analysis.session import ladder
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.difference import Difference
 from kit.analysis.session.ladder import Ladder
+from kit.analysis.session.machines import machines_of
 from kit.analysis.session.outlook import Outlook, find_outlook
 from kit.analysis.session.ranking import DURABLE, REAL, Ranking
 from kit.analysis.session.timing import count_rounds, elapsed
@@ -35,7 +35,7 @@ from kit.report.text.caveats import (
     copied,
     copied_why,
     equivalence_notes,
-    fleet_notes,
+    extra_notes,
     footprint_notes,
     left_out_notes,
     nosync_notes,
@@ -326,7 +326,7 @@ def _notes(session: Session, analysis: Analysis) -> Iterator[str]:
     yield from [*written_meanwhile(analysis)][:1]
     if together := TOGETHER.text(session.facts):
         yield together
-    yield from fleet_notes(session)
+    yield from extra_notes(session)
     if lacking := NO_TRACING.text(session.facts):
         yield f"Not traced: {lacking}"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from kit.analysis.fleet.split_session import machines_of
 from kit.analysis.runs.disturbance import BusyRounds
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.ranking import MEMORY, SPACE, WRITTEN
-from kit.core.listing import in_words, listed
+from kit.core.listing import in_words
+from kit.extensions import EXTRAS
 from kit.model.arm import driver_of, known_arm
 from kit.model.default import OFF
 from kit.model.drivers import registered
@@ -69,7 +69,7 @@ def notes(session: Session, analysis: Analysis) -> list[str]:
     lines += left_out_notes(session)
     lines += footprint_notes(analysis)
     lines += outside_cpu_notes(analysis)
-    lines += fleet_notes(session)
+    lines += extra_notes(session)
     ran = [arm for arm in session.arms if any(arm == other for other, _ in kinds)]
     lines += driver_notes([arm for arm in ran if session.known_arm(arm)])
     lines += copied_notes(session)
@@ -219,20 +219,11 @@ def outside_cpu_notes(analysis: Analysis) -> Iterator[str]:
         )
 
 
-def fleet_notes(session: Session) -> Iterator[str]:
-    """Return what the figures of a session on several machines are of."""
-    machines = machines_of(session)
-    if len(machines) == 1:
-        (workers,) = machines.values()
-        yield (
-            f"The rounds ran on 1 machine, by the worker{'s' if len(workers) > 1 else ''} "
-            f"{listed(workers, _NAMED)}: these figures describe that machine only."
-        )
-    elif machines:
-        yield (
-            f"The rounds ran on {len(machines)} machines; these figures describe those machines only. For similar "
-            f"machines: kit fleet show {session.id}"
-        )
+def extra_notes(session: Session) -> Iterator[str]:
+    """Return the notes of extras."""
+    for extra in EXTRAS:
+        if extra.notes:
+            yield from extra.load(extra.notes)(session)
 
 
 def _one_round(session: Session) -> bool:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.extra.fleet.renderers import FLEET
+from kit.extra.fleet.stored import FleetQuestion, answer_fleet
 from kit.extra.web.app import make_app
-from kit.report.renderer import FLEET, find
+from kit.report.renderer import find
 from kit.store import Store
-from kit.store.fleet_cost import FleetQuestion, answer_fleet
 from tests.nights import night, on
 from tests.stores import new_store
 

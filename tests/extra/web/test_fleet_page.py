@@ -17,19 +17,19 @@ pytest.importorskip("distributed", reason="the package distributed is not instal
 
 from playwright.sync_api import Page, expect
 
+from kit.extra.fleet.address import Address
+from kit.extra.fleet.certificates import make_certificates
+from kit.extra.fleet.client.client import fleet_at
+from kit.extra.fleet.client.status_cache import StatusCache
+from kit.extra.fleet.share import Share
 from kit.extra.web.app import make_app
-from kit.fleet.address import Address
-from kit.fleet.certificates import make_certificates
-from kit.fleet.client.client import fleet_at
-from kit.fleet.client.status_cache import StatusCache
-from kit.fleet.share import Share
 from kit.model.arm import parse_arms
 from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.session import RUNNING, Request, Session
 from kit.store import open_store
 from tests.command_line import Kit
-from tests.fleet.processes import Processes
+from tests.extra.fleet.processes import Processes
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kit.cli.fleet_compare import check_fleet_options, fleet_context, fleet_machines_options
 from kit.cli.options import (
     cache_from_option,
     check_the_store,
@@ -28,6 +26,7 @@ from kit.core.quantity import duration
 from kit.extra.history.renderers import NIGHT
 from kit.host.output_file import append_output, check_output_directory, make_output_directory
 from kit.report.renderer import find, renderers
+from kit.session.machines import check_machine_options, machine_choice_options, the_machines
 
 if TYPE_CHECKING:
     from kit.extra.history.analysis.night import Night
@@ -67,7 +66,7 @@ $GITHUB_STEP_SUMMARY.
 @click.argument("file", metavar="FILE.toml")
 @click.option("--output", default="", metavar="DIR", help="Directory of the reports.  [the file's, else kit-nightly]")
 @click.option("--check", "--dry-run", "check", is_flag=True, help="Check the file; show what would run and be sent.")
-@fleet_machines_options
+@machine_choice_options
 @cache_from_option
 @wait_idle_option
 @json_option
@@ -79,13 +78,13 @@ def nightly(file: str, output: str, check: bool, wait_idle: str, quiet: bool, st
     from kit.extra.history.nightly.notify import open_destinations
     from kit.host.remote_cache import use_peers
 
-    check_fleet_options(given)
+    check_machine_options(given)
     use_peers(given["cache_from"])
     job = _job(file, output, wait_idle)
     _check_versions(job, file)
     destinations = open_destinations(job.notify)
     if check:
-        describe(job, "task", not given["fleet"], f"{file}: ")
+        describe(job, "task", not given.get("fleet"), f"{file}: ")
         check_output_directory(Path(job.output))
         click.echo(f"store: {check_the_store(store_url or job.store)}; reports: {job.output}")
         if destinations:
@@ -150,12 +149,7 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
         ) from None
     store = the_store(store_url or job.store, patient=True)
     observer = make_observer(quiet)
-    elsewhere = None
-    if given["fleet"]:
-        from kit.fleet.client.run import run_split
-
-        context = replace(fleet_context(given, store, observer), keep_order=True)
-        elsewhere = partial(run_split, context=context)
+    elsewhere = the_machines().runner(given, store, observer) if given.get("fleet") else None
     try:
         night = run_night(job, find_paths(), store, observer, elsewhere)
     finally:

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kit.analysis.fleet.answer import LeftOut
 from kit.core.errors import UsageError
+from kit.extra.fleet.analysis.answer import LeftOut
 from kit.extra.matrix.analysis.cell import MatrixCell
 from kit.extra.matrix.analysis.choice import Choice, choose
 from kit.extra.matrix.analysis.mean import ArmMean, mean_of, reference_mean

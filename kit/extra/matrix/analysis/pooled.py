@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.entry import Entry, make_entry
@@ -14,6 +13,7 @@ from kit.analysis.session.ranking import DURABLE, REAL, SPACE, WRITTEN, split_pi
 from kit.analysis.session.timing import looks
 from kit.analysis.stats.estimate import NOT_RUN, REFERENCE, TOO_FEW
 from kit.analysis.stats.estimators import Centre, log_centre, mean_centre
+from kit.extra.fleet.analysis.answer import FleetAnswer, FleetArm, LeftOut, answer
 from kit.extra.matrix.analysis.cell import MatrixCell
 from kit.extra.matrix.analysis.row import MatrixRow, plain_pairs, set_beside
 from kit.model.scenario import Values, with_copies
@@ -58,7 +58,7 @@ def pooled_rows(
 ) -> tuple[list[MatrixRow], tuple[LeftOut, ...]]:
     """Return a row for each point of a scenario, and the sessions that do not count. ``sessions``: one of each machine,
     one in memory at a time. A cell is the geometric mean over machines with Student's t over them
-    (``kit.analysis.fleet.cost``)."""
+    (``kit.extra.fleet.analysis.cost``)."""
     gathered = _Gathered()
     for session in sessions:
         gathered.take(session, reference, (metric,) if metric else (DURABLE, REAL))

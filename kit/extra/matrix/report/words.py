@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from kit.analysis.stats.estimate import EQUIVALENT, FASTER, INCONCLUSIVE, NOT_RUN, SLOWER, TOO_FEW, Interval
 from kit.core.listing import listed
+from kit.extra.fleet.report.cost import left_lines
 from kit.extra.matrix.analysis.choice import WrongFor, is_driver_beside
 from kit.extra.matrix.analysis.matrix import Matrix, counting
 from kit.extra.matrix.analysis.mean import ArmMean
 from kit.extra.matrix.analysis.row import MatrixRow
-from kit.report.fleet.cost import left_lines
 from kit.report.format import units
 from kit.report.format.interval import percent_interval
 from kit.report.text.ranking import measure_of
