@@ -22,6 +22,8 @@ class ExtraCommand(NamedTuple):
     after: str  # the command that is listed before it, '' for the heading's end
     maker: str
     summary: str
+    measures: bool = False  # so that there may be something to keep after Ctrl-C
+    example: str = ""  # of kit --help
 
 
 class Extra(NamedTuple):
@@ -62,6 +64,12 @@ class Extra(NamedTuple):
     page_parts: Mapping[str, str] = {}
     #: The group of entry points in pyproject.toml by which another program loads it.
     entry_point: str = ""
+    #: Earlier sessions on a session's page: called with Session, Analysis and Store, returns
+    #: kit.report.page.page.TrackViews.
+    tracks: str = ""
+    #: Sessions that kit prune --keep-changes keeps: called with entries of a title, the conditions that their series
+    #: ignore, and the number of sessions that confirm a change (0: the usual one); returns the reason for each, by id.
+    turning: str = ""
 
     def full_name(self, name: str) -> str:
         return f"kit.extra.{self.name}.{name}"
@@ -117,11 +125,27 @@ EXTRAS = (
     Extra(
         "builds",
         engines={
-            "docker-build": "engine:BuildEngine",
-            "podman-build": "engine:PodmanBuildEngine",
-            "buildah-build": "engine:BuildahEngine",
-            "buildkit-build": "buildkit:BuildkitEngine",
+            "docker-build": "engine:DOCKER_BUILD",
+            "podman-build": "engine:PODMAN_BUILD",
+            "buildah-build": "engine:BUILDAH",
+            "buildkit-build": "buildkit:BUILDKIT",
         },
+    ),
+    Extra(
+        "history",
+        commands=(
+            ExtraCommand("nightly", "Measure", "compare", "nightly.command:nightly",
+                         "Run a file of tasks; check them against limits and history.",
+                         measures=True, example="kit nightly nightly.toml"),
+            ExtraCommand("history", "Look at results", "sessions", "command:history",
+                         "Show an arm's penalty over time, and when it changed."),
+        ),
+        renderers={"history": "renderers:HISTORIES", "night": "renderers:NIGHTS"},
+        pages="page:PAGES",
+        documents={"history": "documents:HISTORY", "nightly": "documents:NIGHTLY"},
+        tracks="page:session_tracks",
+        turning="analysis.turning:find_turning",
+        page_parts={"nightly-keys": "page_parts:nightly_keys"},
     ),
     Extra(
         "matrix",

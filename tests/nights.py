@@ -6,10 +6,10 @@ import random
 from dataclasses import replace
 from functools import cache
 
-from kit.analysis.history.history import Entry, make_entry
-from kit.analysis.history.outcome import outcomes
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.entry import Entry, make_entry
+from kit.analysis.session.outcome import outcomes
 from kit.analysis.session.stopping import looks
 from kit.model.sample import Phase, Sample
 from kit.model.session import DONE, NotRun, Request, Session

@@ -166,7 +166,7 @@ def computations(tree: Tree) -> list[str]:
         names = [alias.name for alias in node.names]
         if {name.partition(".")[0] for name in (of, *names)} & {"numpy", "statistics"}:
             found.append(f"line {node.lineno}: import")
-        if of.startswith(("kit.analysis.runs", "kit.analysis.stats", "kit.extra.matrix.analysis.weighted")):
+        if of.startswith(("kit.analysis.runs", "kit.analysis.stats", "kit.extra.matrix.analysis.mean")):
             found += [f"line {node.lineno}: {name}" for name in names if name == "Runs" or name.islower()]
     for attribute in tree.nodes(ast.Attribute):
         words = ast.unparse(attribute).split(".")
@@ -239,6 +239,24 @@ def test_no_cycle_is_hidden_in_import_strings() -> None:
             pending += (direct | further) - seen
             seen |= direct | further
         assert name not in seen, f"{name} names in a string what imports it"
+
+
+def levels(bases: dict[str, list[str]], name: str) -> int:
+    """Return how many classes of the kit lie above a class, on its longest way up."""
+    return max((1 + levels(bases, base) for base in bases[name] if base in bases), default=0)
+
+
+def test_no_class_is_more_than_two_levels_below_its_protocol() -> None:
+    """A daemon, its client and a storage driver are parts that an engine has, not classes that it descends from."""
+    bases = {
+        node.name: [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases]
+        for path in files()
+        for node in parsed(path).nodes(ast.ClassDef)
+    }
+    # What shows the progress of a session adds to what it shows.
+    assert {name for name in bases if levels(bases, name) > 2} == {"Live", "TerminalLines"}
+    engines = {"BareEngine", "UnionEngine", "PrivateEngine", "SystemEngine", "NestedEngine"}
+    assert {name for name in bases if name.endswith("Engine")} == {"Engine", *engines}
 
 
 def test_sizes() -> None:

@@ -21,12 +21,12 @@ _FILES = ("core/regular.py", "core/trusted.py", "core/private.py", "host/durable
 #: Modules that read and write files of the kernel alone: /proc, /sys, /dev.
 _KERNEL = [
     "cli/streams.py", "engines/account.py", "engines/fuse_daemon.py", "engines/user_namespace.py",
-    "filesystem/block.py", "filesystem/device.py", "filesystem/loop.py", "filesystem/mounted.py", "filesystem/nfs.py",
-    "filesystem/nfs_server.py", "extra/guest/cached_probe.py", "host/assumptions.py", "host/cgroup/",
+    "filesystem/block.py", "filesystem/device.py", "filesystem/mounted.py", "filesystem/nfs.py",
+    "filesystem/nfs_server.py", "host/assumptions.py", "host/cgroup/",
     "host/kernel_part.py", "host/lock.py", "host/machine.py", "host/mounts.py", "host/namespace.py",
-    "host/recovery/process_id.py", "host/setting.py", "host/user_namespace.py", "extra/guest/console.py",
-    "extra/guest/agent.py", "session/setup/caches.py", "extra/tracing/copy_ups.py",
-    "extra/tracing/functions.py", "extra/tracing/perf.py",
+    "host/recovery/journal.py", "host/setting.py", "host/user_namespace.py",
+    "extra/guest/agent.py", "extra/guest/host.py", "extra/guest/qemu.py", "session/setup/caches.py",
+    "extra/tracing/copy_ups.py", "extra/tracing/functions.py", "extra/tracing/perf.py",
     "session/measure/background.py",
 ]  # fmt: skip
 #: Modules that read files of the kit's own package: recipes, programs, pages.
@@ -42,9 +42,9 @@ _OWN = [
     "engines/dockerd.py", "engines/oci_runtime.py", "engines/plain_runtime.py",
     "engines/podman.py", "engines/registry.py", "engines/root.py", "engines/supervisor.py",
     "fleet/certificates.py", "extra/guest/disk.py", "extra/guest/kernel.py", "extra/guest/kernel_cache.py",
-    "extra/guest/qemu.py", "extra/guest/tree.py", "host/git.py", "host/recovery/cleanup.py", "host/recovery/journal.py",
-    "host/recovery/recovery.py", "host/remote_cache.py", "host/xfs.py", "image/decompress.py",
-    "image/docker_archive.py", "image/image.py", "image/image_file.py", "image/image_files.py", "image/layered.py",
+    "extra/guest/qemu.py", "extra/guest/tree.py", "filesystem/backing.py", "host/git.py", "host/recovery/cleanup.py",
+    "host/recovery/journal.py", "host/remote_cache.py", "image/decompress.py",
+    "image/image.py", "image/image_file.py", "image/image_files.py", "image/recipe.py",
     "image/oci_store.py", "probe/client.py", "session/execute/fetch.py", "session/inputs/repack.py",
     "session/measure/phase_log.py", "session/measure/workload.py", "session/setup/resumable.py",
     "store/database.py", "store/outbox/outbox.py",

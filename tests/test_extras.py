@@ -38,9 +38,9 @@ def test_what_a_row_names_exists() -> None:
         makers = [
             *(command.maker for command in extra.commands), *extra.scenarios.values(), *extra.renderers.values(),
             *filter(None, [extra.pages, extra.readers, extra.places, extra.traced_rounds, extra.causes]),
-            *filter(None, [extra.sections, extra.schema, *extra.analyses.values(), *extra.page_parts.values()]),
+            *filter(None, [extra.sections, extra.tracks, extra.turning, extra.schema, *extra.analyses.values()]),
             *(check for _, check in (*extra.checks, *extra.held_checks)), *extra.documents.values(),
-            *extra.engines.values(),
+            *extra.engines.values(), *extra.page_parts.values(),
         ]  # fmt: skip
         assert makers or extra.entry_point, extra.name
         assert all(extra.load(maker) is not None for maker in makers), extra.name

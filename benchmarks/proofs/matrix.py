@@ -30,8 +30,7 @@ from kit.analysis.runs.run_table import Runs
 from kit.analysis.session.ranking import rank
 from kit.analysis.stats.estimators import CONFIDENCE, Centre, log_centre
 from kit.extra.matrix.analysis.cell import MatrixCell
-from kit.extra.matrix.analysis.mean import interval_together
-from kit.extra.matrix.analysis.weighted import weighted_mean
+from kit.extra.matrix.analysis.mean import interval_together, weighted_mean
 from kit.model.arm import parse_arms
 from kit.model.default import AUTO_ROUNDS
 from kit.model.options import SessionOptions

@@ -24,13 +24,14 @@ from functools import partial
 
 import numpy as np
 
-from kit.analysis.history.changepoint import find_changes
-from kit.analysis.history.history import Conditions, Entry, Series
-from kit.analysis.history.outcome import Outcome
 from kit.analysis.runs.compare import Comparison
+from kit.analysis.session.entry import Conditions, Entry
+from kit.analysis.session.outcome import Outcome
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimate import Interval
 from kit.analysis.stats.estimators import Floats
+from kit.extra.history.analysis.changepoint import find_changes
+from kit.extra.history.analysis.series import Series
 
 Alarm = Callable[[Floats, int], int | None]
 

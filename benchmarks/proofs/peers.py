@@ -68,7 +68,9 @@ from kit.core.errors import KitError
 from kit.core.paths import find_paths
 from kit.engines.backing_root import BackingRoot
 from kit.engines.bare import BareEngine
-from kit.engines.docker import DockerEngine
+from kit.engines.docker import DOCKER_ENGINE
+from kit.engines.docker_server import DockerServer
+from kit.engines.managed import PrivateEngine
 from kit.engines.sandbox import Sandbox
 from kit.extra.exchange.runs import read_runs
 from kit.filesystem import BackingOptions, make_backing
@@ -176,7 +178,7 @@ def arm_commands(job: Job, pair: Pair) -> Iterator[Commands]:
         for number, name in enumerate(reversed(pair)):
             backing_root = BackingRoot(backing, image, inputs, f"{number}-")
             if name == LAYER:
-                commands[name] = container_command(stack, DockerEngine(setting), backing_root, workload)
+                commands[name] = container_command(stack, DOCKER_ENGINE(setting), backing_root, workload)
                 continue
             arm = parse_arm(name)
             bare.fill(arm, backing_root)
@@ -194,14 +196,15 @@ def chroot_command(place: Sandbox, backing_root: BackingRoot, workload: Workload
 
 
 def container_command(
-    stack: ExitStack, engine: DockerEngine, backing_root: BackingRoot, workload: Workload
+    stack: ExitStack, engine: PrivateEngine[DockerServer], backing_root: BackingRoot, workload: Workload
 ) -> list[str]:
     """Start a private dockerd, import the image, and return the command of a container. Raises KitError."""
     arm = parse_arm(LAYER)
     stack.callback(engine.close)
     engine.open()
-    daemon = engine.start_daemon(stack, arm, backing_root)
-    engine.fill_daemon(daemon, arm, backing_root)
+    engine.start(arm, backing_root)
+    engine.fill(arm, backing_root)
+    daemon = engine.daemon(arm, backing_root)
     words = ["docker", f"--host={daemon.host}", "run", "--rm", "--network=none", f"--workdir={TREE}"]
     words.append(f"--cgroup-parent={daemon.home.container_cgroup}")
     words += [f"--env={item}" for item in environment(backing_root, workload)]

@@ -1,6 +1,6 @@
 """The command ``kit``. Each subcommand is one file, imported on use, so that ``kit --help`` stays fast.
 
-Imports whatever it starts: session, nightly, fleet, report, the store, and what those lie on; no extra, which
+Imports whatever it starts: session, fleet, report, the store, and what those lie on; no extra, which
 kit.extensions names.
 """
 
@@ -21,23 +21,22 @@ from kit.cli.streams import ReaderGoneError, UnmeasuredError, complain, drop_unr
 from kit.core import exit_code
 from kit.core.errors import KitError, UsageError, said_by_system
 from kit.core.private import take_umask
-from kit.extensions import extra_commands, merged
+from kit.extensions import EXTRAS, extra_commands, merged
 from kit.host.interrupt import take_interrupts
 
 #: Commands that measure, so that there may be something to keep after Ctrl-C.
-_MEASURING = ("compare", "nightly")
+_MEASURING = ("compare", *(command.name for extra in EXTRAS for command in extra.commands if command.measures))
+_EXAMPLES = "".join(f"\n  {command.example}" for extra in EXTRAS for command in extra.commands if command.example)
 #: The core's subcommands below their headings of --help: module and line of each.
 _CORE = {
     "Measure": {
         "compare": ("kit.cli.compare:compare", "Run a build on several arms and show what each costs."),
-        "nightly": ("kit.cli.nightly:nightly", "Run a file of tasks; check them against limits and history."),
         "scenarios": ("kit.cli.scenarios:scenarios", "List scenarios, variants and parameters."),
     },
     "Look at results": {
         "show": ("kit.cli.sessions:show", "Show a session again, in any format."),
         "sessions": ("kit.cli.sessions:sessions", "List sessions, newest first."),
-        "history": ("kit.cli.history:history", "Show an arm's penalty over time, and when it changed."),
-        "compare-sessions": ("kit.cli.history:compare_sessions", "Compare each penalty of two sessions."),
+        "compare-sessions": ("kit.cli.compare_sessions:compare_sessions", "Compare each penalty of two sessions."),
         "report": ("kit.cli.report:report", "Write an HTML page with plots, or the plots."),
     },
     "Many machines": {
@@ -70,8 +69,7 @@ Examples:
   kit compare smoke
   kit compare kernel --arms bare,bind:overlay2,layer:overlay2 --rounds 5
   kit compare --source . --arms bare,layer:overlay2,layer:btrfs -- make -j8
-  kit show last --format markdown
-  kit nightly nightly.toml
+  kit show last --format markdown{_EXAMPLES}
 
 {exit_code.described(*exit_code.MEANINGS)}"""
 

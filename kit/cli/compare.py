@@ -40,25 +40,25 @@ if TYPE_CHECKING:
 @click.argument("scenario", required=False, metavar="[SCENARIO | -- COMMAND…]", shell_complete=complete_scenarios)
 @compare_options
 @click.pass_context
-def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, store_url: str, **given: Any) -> int:
+def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, store_url: str, **values: Any) -> int:
     """Run a build on several arms and show what each costs."""
     from kit.core.paths import find_paths
     from kit.host.remote_cache import use_peers
 
-    if kind := find_kind(given["scenario"] or ""):
-        every = {**given, "quiet": quiet, "wait": wait, "wait_idle": wait_idle, "store_url": store_url}
+    if kind := find_kind(values["scenario"] or ""):
+        every = {**values, "quiet": quiet, "wait": wait, "wait_idle": wait_idle, "store_url": store_url}
         return kind.compare(context, every)
-    check_fleet_options(given)
-    use_peers(given["cache_from"])
-    outputs = wanted_files(given)
+    check_fleet_options(values)
+    use_peers(values["cache_from"])
+    outputs = wanted_files(values)
     for path in outputs.values():
         check_writable(path)
     command: tuple[str, ...] = context.meta.get("kit.command", ())
-    request = None if given["resume"] else _request(command, given)
-    if given["resume"] and (given["scenario"] or command or given["commands"]):
+    request = None if values["resume"] else _request(command, values)
+    if values["resume"] and (values["scenario"] or command or values["commands"]):
         raise UsageError("--resume takes no scenario: the session has its own", "use kit compare --resume SESSION")
-    if given["dry_run"]:
-        _describe(request, given)
+    if values["dry_run"]:
+        _describe(request, values)
         check_the_store(store_url)
         return 0
     # Half of a command's start: the store and the statistics, which nothing above needs.
@@ -71,30 +71,30 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     observer = make_observer(quiet)
     paths = find_paths()
     idle = duration(wait_idle, "--wait-idle") if wait_idle else None
-    start = StartOptions(wait, idle, _wiped(given), given["reference"])
+    start = StartOptions(wait, idle, _wiped(values), values["reference"])
     try:
-        if given["fleet"] and request and not given["split"]:
-            found = compare_each(request, fleet_context(given, store, observer), outputs, observer.close)
-            return worst(each.exit_code(request.arms) for each in found)
-        if given["fleet"]:
-            session = _split(request, given["resume"], fleet_context(given, store, observer))
+        if values["fleet"] and request and not values["split"]:
+            sessions = compare_each(request, fleet_context(values, store, observer), outputs, observer.close)
+            return worst(each.exit_code(request.arms) for each in sessions)
+        if values["fleet"]:
+            session = _split(request, values["resume"], fleet_context(values, store, observer))
         elif request:
             session = launch(request, paths, store, observer, start)
         else:
-            asked = context.get_parameter_source("budget") is ParameterSource.COMMANDLINE
-            budget = read_parameters(given)["budget"] if asked else None
-            session = launch(Resumption(given["resume"], budget), paths, store, observer, start)
+            explicit = context.get_parameter_source("budget") is ParameterSource.COMMANDLINE
+            budget = read_parameters(values)["budget"] if explicit else None
+            session = launch(Resumption(values["resume"], budget), paths, store, observer, start)
     except KeyboardInterrupt:
         observer.close()
         if observer.latest:
-            _report_interrupted(observer.latest, store, given)
+            _report_interrupted(observer.latest, store, values)
         raise _as_measured(observer.latest) from None
     finally:
         observer.close()
-    report(session, outputs, given["rank"], given["reference"])
+    report(session, outputs, values["rank"], values["reference"])
     # A fleet chooses default arms itself and keeps them as the request's.
-    named = request.arms if request else () if given["fleet"] else session.request.arms
-    return session.exit_code(named)
+    arms = request.arms if request else () if values["fleet"] else session.request.arms
+    return session.exit_code(arms)
 
 
 def _split(request: Request | None, resumed: str, fleet: FleetContext) -> Session:
@@ -115,9 +115,9 @@ def _kept(store: Store, latest: Session) -> Session:
         return replace(latest, status=INTERRUPTED)
 
 
-def _report_interrupted(latest: Session, store: Store, given: Mapping[str, Any]) -> None:
+def _report_interrupted(latest: Session, store: Store, values: Mapping[str, Any]) -> None:
     if latest.samples:
-        _report_so_far(_kept(store, latest), given["rank"], given["reference"])
+        _report_so_far(_kept(store, latest), values["rank"], values["reference"])
     elif latest.resume_command:
         click.echo(f"nothing was measured yet; to run it: {latest.resume_command}{named_store().option}")
 
@@ -150,11 +150,11 @@ def report(session: Session, outputs: Mapping[str, str], rank: str = "", referen
                 click.echo("\n" + find(FLEET, "table").render(answer_split(session)), nl=False)
             say_store()
     finally:
-        for name, path in sorted(outputs.items(), key=lambda item: item[1] == "-"):
+        for name, path in sorted(outputs.items(), key=lambda output: output[1] == "-"):
             write(path, render(name, session, analysis))
 
 
-def _describe(request: Request | None, given: Mapping[str, Any]) -> None:
+def _describe(request: Request | None, values: Mapping[str, Any]) -> None:
     """Describe the plan of a request: everything is read and looked up, nothing is built, mounted or started."""
     from kit.model.default_driver import lacking
     from kit.model.plan import check_reference
@@ -163,16 +163,16 @@ def _describe(request: Request | None, given: Mapping[str, Any]) -> None:
 
     if request is None:
         raise UsageError("--dry-run works with a new session only", "use kit show SESSION to see what it has measured")
-    docker, on_fleet = the_docker(request), bool(given["fleet"])
-    prepared = check_request(request, docker=docker, wipe=_wiped(given), here=not on_fleet)
+    docker, on_fleet = the_docker(request), bool(values["fleet"])
+    prepared = check_request(request, docker=docker, wipe=_wiped(values), here=not on_fleet)
     scenarios, plan = prepared.scenarios, prepared.plan
-    check_reference(given["reference"], plan.arms)
+    check_reference(values["reference"], plan.arms)
     baselines = dict(plan.baselines)
     for point, scenario in scenarios.items():
-        values = ", ".join(f"{key}={value}" for key, value in scenario.values)
+        params = ", ".join(f"{key}={value}" for key, value in scenario.values)
         at = f" at {point}" if point else ""
         phases = ", ".join(step.name for step in scenario.phases)
-        click.echo(f"{scenario.label}{at}: {phases}; {values or 'no parameters'}")
+        click.echo(f"{scenario.label}{at}: {phases}; {params or 'no parameters'}")
     click.echo(f"  image {prepared.image}" if prepared.image else "  no image: the host's own programs")
     for name, text in (*prepared.request.commands, *prepared.request.revisions):
         click.echo(f"  {name}: {text}")
@@ -196,55 +196,55 @@ def _describe(request: Request | None, given: Mapping[str, Any]) -> None:
             click.echo(line)
 
 
-def _wiped(given: Mapping[str, Any]) -> tuple[Path, ...]:
-    return tuple(Path(name).absolute() for name in given["wipe"])
+def _wiped(values: Mapping[str, Any]) -> tuple[Path, ...]:
+    return tuple(Path(name).absolute() for name in values["wipe"])
 
 
-def _request(command: tuple[str, ...], given: dict[str, Any]) -> Request:
+def _request(command: tuple[str, ...], values: dict[str, Any]) -> Request:
     from kit.filesystem import read_profiles
     from kit.model.arm import arm_names
     from kit.model.session import Request
     from kit.model.sweep import COPIES
 
-    if sum(map(bool, (given["scenario"], command, given["commands"]))) != 1:
+    if sum(map(bool, (values["scenario"], command, values["commands"]))) != 1:
         hint = "use kit compare smoke, or kit compare -- make, or --command; list scenarios with kit scenarios"
         raise UsageError("a session needs one scenario, or one command behind --, or --command", hint)
-    for option in ("source", "prepare") if given["scenario"] else ():
-        if given[option]:
+    for option in ("source", "prepare") if values["scenario"] else ():
+        if values[option]:
             raise UsageError(
                 f"--{option} works with -- COMMAND and --command only",
                 f"set a parameter of the scenario: --param {option}=…",
             )
-    if given["image"] and given["rootfs"]:
+    if values["image"] and values["rootfs"]:
         raise UsageError("--image and --rootfs exclude each other", "give one of them")
-    filesystems = tuple(name.strip() for name in given["filesystems"].split(",") if name.strip())
-    listed = given["arms"] or ("bare" if filesystems else "")
-    profiles = read_profiles(Path(given["fs_file"])) if given["fs_file"] else {}
-    options = read_parameters(given) | {"guest": _guest(given)}
+    filesystems = tuple(name.strip() for name in values["filesystems"].split(",") if name.strip())
+    listed = values["arms"] or ("bare" if filesystems else "")
+    profiles = read_profiles(Path(values["fs_file"])) if values["fs_file"] else {}
+    options = read_parameters(values) | {"guest": _guest(values)}
     return Request(
         **options,
-        scenario=given["scenario"] or "",
-        params=(*pairs(given["params"], "--param"), *((COPIES, text) for text in (given["copies"],) if text)),
+        scenario=values["scenario"] or "",
+        params=(*pairs(values["params"], "--param"), *((COPIES, text) for text in (values["copies"],) if text)),
         command=command,
         arms=arm_names(listed, filesystems) if listed else (),
-        device=given["device"],
-        mkfs=word_pairs(given["mkfs"], "--mkfs"),
-        mount=pairs(given["mount"], "--mount"),
+        device=values["device"],
+        mkfs=word_pairs(values["mkfs"], "--mkfs"),
+        mount=pairs(values["mount"], "--mount"),
         profiles=tuple((name, profile.text) for name, profile in profiles.items()),
-        export=given["export"],
-        guest_memory=size(given["guest_memory"], "--guest-memory") if given["guest_memory"] else 0,
-        guest_cores=given["guest_cores"] or 0,
-        thin_device=given["thin_device"],
-        load_params=pairs(given["load_params"], "--load-param"),
+        export=values["export"],
+        guest_memory=size(values["guest_memory"], "--guest-memory") if values["guest_memory"] else 0,
+        guest_cores=values["guest_cores"] or 0,
+        thin_device=values["thin_device"],
+        load_params=pairs(values["load_params"], "--load-param"),
     )
 
 
-def _guest(given: dict[str, Any]) -> str:
+def _guest(values: dict[str, Any]) -> str:
     """Return the guest: --kernel implies one; options of a guest are invalid without one."""
-    if given["kernel"]:
-        return given["guest"] or "auto"
+    if values["kernel"]:
+        return values["guest"] or "auto"
     for name in ("modules", "guest_memory", "guest_cores"):
-        if given[name] and (name == "modules" or not given["guest"]):
+        if values[name] and (name == "modules" or not values["guest"]):
             needed = "--kernel" if name == "modules" else "--guest"
             raise UsageError(f"--{name.replace('_', '-')} needs {needed}", f"add {needed}; see kit compare --help-all")
-    return str(given["guest"])
+    return str(values["guest"])

@@ -1,21 +1,24 @@
-"""The options of ``kit compare``, grouped as its help shows them."""
+"""Commands that measure a scenario or the words after ``--``; their options, grouped as the help shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 import cloup
+from click.core import ParameterSource
 from cloup import option, option_group
 
 from kit.cli.completion import (
     complete_arms,
     complete_filesystems,
+    complete_images,
+    complete_scenarios,
     complete_sessions,
 )
 from kit.cli.fleet_compare import fleet_options
-from kit.cli.measuring_command import MeasuringCommand, grouped
 from kit.cli.options import (
     cache_from_option,
     file_option,
@@ -25,8 +28,111 @@ from kit.cli.options import (
     wait_option,
 )
 from kit.core.exit_code import BUSY, DONE, FAILED, INTERRUPTED, NOT_RUN, USAGE, described
-from kit.model.options import COMMON, GUEST, MEASUREMENT, OUTPUT, PLACES, TRACING
+from kit.model.option import Option
+from kit.model.options import COMMON, GUEST, MEASUREMENT, OPTIONS, OUTPUT, PLACES, TRACING
 from kit.report.renderer import offered
+
+
+class MeasuringCommand(cloup.Command):
+    """Splits off the words after ``--``: the command to measure. Files with settings give defaults of its options."""
+
+    #: Options that mean something else than those of ``kit compare``, for which the files are.
+    own_defaults: tuple[str, ...] = ()
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        from kit.host.command import which
+
+        if "--" in args:
+            cut = args.index("--")
+            context.meta["kit.command"] = tuple(args[cut + 1 :])
+            args = args[:cut]
+            if not context.meta["kit.command"]:
+                raise click.UsageError("no command after --: name the command to measure", context)
+        if not context.resilient_parsing and not {"-h", "--help", "--help-all"} & {*args}:
+            from kit.host.settings_files import find_settings
+            from kit.model.settings import option_values
+
+            settings = option_values(find_settings())
+            context.default_map = {name: value for name, value in settings.items() if name not in self.own_defaults}
+        try:
+            extra_args = super().parse_args(context, [*args])
+        except click.UsageError as error:
+            command = self._command(context, args)
+            if command and (not getattr(error, "possibilities", None) or which(command[0])):
+                raise MissingDashesError(error.message, context, args, command) from None
+            raise
+        command = self._command(context, args)
+        if command and which(command[0]):
+            raise MissingDashesError(f"unknown scenario '{command[0]}'", context, args, command)
+        of_files = (context.default_map or {}).get("labels")
+        if of_files and context.get_parameter_source("labels") is ParameterSource.COMMANDLINE:
+            context.params["labels"] = (*of_files, *context.params["labels"])  # of one name, the last counts
+        return extra_args
+
+    def _command(self, context: click.Context, args: list[str]) -> list[str]:
+        """Return the first word that is no option and all behind it, if they look like a command without its ``--``:
+        that word is no scenario. Else return no words."""
+        if context.resilient_parsing or context.meta.get("kit.command"):
+            return []
+        parser = self.make_parser(context)
+        parser.allow_interspersed_args = False
+        try:
+            words, following, _ = parser.parse_args([*args])
+        except click.UsageError:  # an option before it
+            return []
+        word = words.get("scenario")
+        return [word, *following] if isinstance(word, str) and not _is_scenario(word) else []
+
+
+def _is_scenario(word: str) -> bool:
+    from kit.session.plan.planning import scenario_names
+
+    return word.startswith("suite:") or ".toml" in word or word.partition(":")[0] in scenario_names()
+
+
+class MissingDashesError(click.UsageError):
+    """A command to measure is given without ``--`` before it. ``fix``: the command line with it."""
+
+    def __init__(self, message: str, context: click.Context, args: list[str], command: list[str]) -> None:
+        super().__init__(message, context)
+        options = args[: len(args) - len(command)]
+        self.fix = f"put -- before the command: {shlex.join([*context.command_path.split(), *options])} -- "
+        self.fix += shlex.join(command)
+
+
+#: Options whose values a shell completes.
+_COMPLETED: Mapping[str, Any] = {"image": complete_images, "baseline": complete_arms, "load": complete_scenarios}
+
+
+def session_option(field: Option) -> Callable[[Any], Any]:
+    """Return an option of sessions for click."""
+    more: dict[str, Any] = {}
+    if field.kind is bool:
+        return cloup.option(field.words, is_flag=True, default=field.default, help=field.help)
+    if field.kind is dict:
+        return cloup.option(field.words, field.name, metavar=field.metavar, multiple=True, help=field.help)
+    if field.choices:
+        more["type"] = click.Choice(field.choices)
+    elif field.kind is int and not field.read:
+        more["type"] = click.IntRange(1)
+    if field.alone:
+        more |= {"is_flag": False, "flag_value": field.alone}
+    if field.name in _COMPLETED:
+        more["shell_complete"] = _COMPLETED[field.name]
+    return cloup.option(field.words, field.name, metavar=field.metavar, default=field.default, help=field.help, **more)
+
+
+def grouped(
+    title: str, *, first: Sequence[Any] = (), after: Mapping[str, Sequence[Any]] | None = None, last: Sequence[Any] = ()
+) -> Callable[[Any], Any]:
+    """Return a group of the help: options of sessions that name it, in their order, and others of this command.
+    ``after``: those that follow an option of sessions, by its name."""
+    options = [*first]
+    for name, field in OPTIONS.items():
+        if field.group == title:
+            options += [session_option(field), *(after or {}).get(name, ())]
+    return cloup.option_group(title, *options, *last)
+
 
 EPILOG = f"""\b
 Examples:
@@ -89,8 +195,8 @@ class CompareCommand(MeasuringCommand):
         return cloup.OptionGroup("Other options", hidden=True)
 
 
-def _show_help(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
+def _show_help(context: click.Context, parameter: click.Parameter, requested: bool) -> None:
+    if requested and not context.resilient_parsing:
         context.meta[_HELP_ALL] = parameter.name == "help_all"
         click.echo(context.get_help(), color=context.color)
         context.exit()
@@ -165,7 +271,12 @@ _GUEST = grouped(
 )  # fmt: skip
 
 _OUTPUT = grouped(
-    OUTPUT, last=[rank_options, *(file_option(item.name) for item in offered() if item.name != "json"), store_option]
+    OUTPUT,
+    last=[
+        rank_options,
+        *(file_option(renderer.name) for renderer in offered() if renderer.name != "json"),
+        store_option,
+    ],
 )
 
 

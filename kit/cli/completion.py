@@ -59,92 +59,92 @@ def completion(context: click.Context, shell: str) -> None:
     root = context.find_root().command
     if kind is None:  # click knows these three
         raise click.UsageError(f"no completion for {shell}", context)
-    made = kind(root, {}, "kit", "_KIT_COMPLETE")
+    script = kind(root, {}, "kit", "_KIT_COMPLETE")
     # Not source(), which asks the shell for its version: the shell may be on another machine.
-    click.echo(_BASH.strip("\n") if shell == "bash" else made.source_template % made.source_vars())
+    click.echo(_BASH.strip("\n") if shell == "bash" else script.source_template % script.source_vars())
     if sys.stdout.isatty():
         complain(f'# into your shell: eval "$(kit completion {shell})"')
 
 
-def complete_scenarios(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def complete_scenarios(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return bundled scenarios with their variants, and those of extras, as suites."""
     from kit.cli.scenario_kind import scenario_kinds
     from kit.session.plan.planning import find_scenario, scenario_names
 
     kinds = scenario_kinds() if context.command.name == "compare" else ()
-    found = [name for kind in kinds for name in kind.names()]
+    names = [name for kind in kinds for name in kind.names()]
     for name in scenario_names():
         with suppress(KitError):
-            found += [name, *(f"{name}:{variant}" for variant, _ in find_scenario(name).variants)]
-    return _beginning(found, begun)
+            names += [name, *(f"{name}:{variant}" for variant, _ in find_scenario(name).variants)]
+    return _beginning(names, incomplete)
 
 
-def complete_sessions(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def complete_sessions(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return sessions of the store that the command line names so far."""
     with suppress(KitError):
-        return _beginning(("last", *_store(context).names(begun)), begun)
+        return _beginning(("last", *_store(context).names(incomplete)), incomplete)
     return []
 
 
-def complete_stored_arms(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def complete_stored_arms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the arms of the newest sessions of the store."""
     with suppress(KitError):
-        return _beginning(_store(context).arms(), begun)
+        return _beginning(_store(context).arms(), incomplete)
     return []
 
 
-def complete_arms(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def complete_arms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return arms of every driver; after a comma those of a list; after an @ filesystems."""
     from kit.model.arm import CONTAINED
     from kit.model.drivers import DRIVERS, UNION, arm_words, default_placement
 
-    before, comma, last = begun.rpartition(",")
+    before, comma, last = incomplete.rpartition(",")
     arm, at, _ = last.rpartition("@")
     if at:
-        return [f"{before}{comma}{found}" for found in _beginning([f"{arm}@{name}" for name in _filesystems()], last)]
-    found = ["bare", "host", "runtime"]
-    for engine, known in DRIVERS.items():
-        own = [name for name in CONTAINED if name not in ("runtime", "build")]
-        placements = [UNION] if engine == UNION else ["build"] if default_placement(engine) == "build" else own
-        names = [item.name if engine == UNION else arm_words(engine, item.name) for item in known]
-        found += [f"{placement}:{name}" for placement in placements for name in names]
-    return [f"{before}{comma}{name}" for name in _beginning(found, last)]
+        return [f"{before}{comma}{text}" for text in _beginning([f"{arm}@{name}" for name in _filesystems()], last)]
+    arms = ["bare", "host", "runtime"]
+    for engine, drivers in DRIVERS.items():
+        contained = [name for name in CONTAINED if name not in ("runtime", "build")]
+        placements = [UNION] if engine == UNION else ["build"] if default_placement(engine) == "build" else contained
+        names = [driver.name if engine == UNION else arm_words(engine, driver.name) for driver in drivers]
+        arms += [f"{placement}:{name}" for placement in placements for name in names]
+    return [f"{before}{comma}{name}" for name in _beginning(arms, last)]
 
 
-def complete_filesystems(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def complete_filesystems(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return bundled filesystems; after a comma those of a list."""
-    before, comma, last = begun.rpartition(",")
+    before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in _beginning(_filesystems(), last)]
 
 
-def complete_images(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+def complete_images(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return recipes and cached images, else files."""
     from kit.image import recipes
 
-    found = _beginning(dict.fromkeys((*recipes(), *_cached())), begun)
-    return [CompletionItem(name) for name in found] or [CompletionItem(begun, type="file")]
+    names = _beginning(dict.fromkeys((*recipes(), *_cached())), incomplete)
+    return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
-def complete_cached_images(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    return _beginning(dict.fromkeys(_cached()), begun)
+def complete_cached_images(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return _beginning(dict.fromkeys(_cached()), incomplete)
 
 
-def complete_help(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def complete_help(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return what kit help explains: arms, and commands."""
     root = context.find_root().command
-    return _beginning(["arms", *(root.list_commands(context) if isinstance(root, click.Group) else [])], begun)
+    return _beginning(["arms", *(root.list_commands(context) if isinstance(root, click.Group) else [])], incomplete)
 
 
-def complete_metrics(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def complete_metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from kit.model.metric import COMPARED
 
-    return _beginning(COMPARED, begun)
+    return _beginning(COMPARED, incomplete)
 
 
-def _beginning(found: Iterable[str], begun: str) -> list[str]:
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
     """Return the names that begin so. A shell puts them into the command line as they are: what it would expand, run or
     take for an option is left out, since a store has texts of others."""
-    return [name for name in found if name.startswith(begun) and _PLAIN.fullmatch(name)]
+    return [name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name)]
 
 
 def _filesystems() -> list[str]:
@@ -158,7 +158,7 @@ def _cached() -> list[str]:
     from kit.image import ImageCache
 
     with suppress(KitError):
-        return [item.name for item in ImageCache(find_paths().cache).list()]
+        return [image.name for image in ImageCache(find_paths().cache).list()]
     return []
 
 
@@ -168,5 +168,5 @@ def _store(context: click.Context) -> Store:
     from kit.host.settings_files import configured_store
     from kit.store import open_store
 
-    given: dict[str, Any] = context.params
-    return open_store(given.get("store_url") or configured_store(), find_paths().store, read_only=True)
+    params: dict[str, Any] = context.params
+    return open_store(params.get("store_url") or configured_store(), find_paths().store, read_only=True)

@@ -48,13 +48,13 @@ def config(every: bool, json_file: str) -> None:
     rows = [(key, redact(value) if isinstance(value, str) else value, where) for key, value, where in _settings()]
     files = [str(path) for path, _ in settings_files()]
     if json_file:
-        found = {key: {"value": value, "from": where} for key, value, where in rows}
-        write_json(json_file, {"schema": 1, "files": files, "settings": found})
+        origins = {key: {"value": value, "from": where} for key, value, where in rows}
+        write_json(json_file, {"schema": 1, "files": files, "settings": origins})
     if json_file == "-":
         return
-    shown = [(key, _shown(value), where) for key, value, where in rows if every or where != _DEFAULT]
-    if shown:
-        click.echo(tabulate(shown, ["setting", "value", "from"], disable_numparse=True))
+    listed = [(key, _shown(value), where) for key, value, where in rows if every or where != _DEFAULT]
+    if listed:
+        click.echo(tabulate(listed, ["setting", "value", "from"], disable_numparse=True))
     else:
         click.echo(f"no settings; make kit.toml here, or {config_file()}: see kit config --help")
 
@@ -68,12 +68,12 @@ def _settings() -> Iterator[tuple[str, Any, str]]:
     from kit.model.options import OPTIONS
     from kit.model.settings import KEYS
 
-    found = find_settings()
+    entries = find_settings()
     for key in KEYS:
         if key == "store" and os.environ.get("KIT_STORE"):
             yield key, os.environ["KIT_STORE"], "KIT_STORE"
-        elif key in found:
-            yield key, found[key].value, found[key].where
+        elif key in entries:
+            yield key, entries[key].value, entries[key].where
         else:
             default = OPTIONS[key].default if key in OPTIONS else ""
             yield key, default, _DEFAULT

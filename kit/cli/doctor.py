@@ -43,45 +43,45 @@ def doctor(arms: tuple[str, ...], json_file: str, wait: bool) -> int:
     quiet = json_file == "-"
     paths, observer = find_paths(), Quiet() if quiet else Lines()
     if arms:
-        found = list(try_arms(arm_names(",".join(arms)), paths, observer, wait))
+        diagnoses = list(try_arms(arm_names(",".join(arms)), paths, observer, wait))
         if not quiet:
-            click.echo(describe_arms(found))
+            click.echo(describe_arms(diagnoses))
     else:
-        found = _shown(examine(paths, observer, wait), quiet)
+        diagnoses = _shown(examine(paths, observer, wait), quiet)
     if json_file:
-        write_json(json_file, {"schema": 1, "diagnoses": [asdict(diagnosis) for diagnosis in found]})
-    return arms_exit_code(found) if arms else DONE
+        write_json(json_file, {"schema": 1, "diagnoses": [asdict(diagnosis) for diagnosis in diagnoses]})
+    return arms_exit_code(diagnoses) if arms else DONE
 
 
 def _shown(diagnoses: Iterable[Diagnosis], quiet: bool) -> list[Diagnosis]:
     """Print each diagnosis as soon as it is known; the same reason and fix several times in a row are printed once."""
-    found: list[Diagnosis] = []
+    printed: list[Diagnosis] = []
     for diagnosis in diagnoses:
-        previous = found[-1] if found else None
+        previous = printed[-1] if printed else None
         if not quiet:
             if previous is None or diagnosis.kind != previous.kind:
-                click.echo(f"\n{diagnosis.kind}" if found else diagnosis.kind)
+                click.echo(f"\n{diagnosis.kind}" if printed else diagnosis.kind)
             repeated = previous is not None and replace(previous, name=diagnosis.name) == diagnosis
             reason = "as above" if repeated and diagnosis.fix else diagnosis.reason
             click.echo(f"  {'works' if diagnosis.works else 'no   '}  {diagnosis.name:25} {reason}")
             if diagnosis.fix and not diagnosis.works and not repeated:
                 click.echo(f"         {'':25} fix: {diagnosis.fix}")
-        found.append(diagnosis)
-    return found
+        printed.append(diagnosis)
+    return printed
 
 
-def describe_arms(found: Sequence[Diagnosis]) -> str:
+def describe_arms(diagnoses: Sequence[Diagnosis]) -> str:
     """Return the answer, then a line for each arm."""
-    missing = [item.name for item in found if not item.works]
+    missing = [diagnosis.name for diagnosis in diagnoses if not diagnosis.works]
     answer = f"cannot run here: {', '.join(missing)}" if missing else "all arms work"
-    width = max(len(item.name) for item in found)
+    width = max(len(diagnosis.name) for diagnosis in diagnoses)
     lines = [answer, ""]
-    for item in found:
-        lines.append(f"{'works' if item.works else 'not run':7}  {item.name:{width}}  {item.reason}")
-        if item.fix and not item.works:
-            lines.append(f"{'':{width + 9}}  fix: {item.fix}")
+    for diagnosis in diagnoses:
+        lines.append(f"{'works' if diagnosis.works else 'not run':7}  {diagnosis.name:{width}}  {diagnosis.reason}")
+        if diagnosis.fix and not diagnosis.works:
+            lines.append(f"{'':{width + 9}}  fix: {diagnosis.fix}")
     return "\n".join(lines)
 
 
-def arms_exit_code(found: Iterable[Diagnosis]) -> int:
-    return DONE if all(item.works for item in found) else NOT_RUN
+def arms_exit_code(diagnoses: Iterable[Diagnosis]) -> int:
+    return DONE if all(diagnosis.works for diagnosis in diagnoses) else NOT_RUN

@@ -15,19 +15,18 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 @dataclass(frozen=True)
 class Document:
-    """One kind of document. ``written_by``: the commands. ``of``: the keys beside ``schema``, with their types.
-    ``after``: of an extra's, the document that is listed before it."""
+    """One kind of document."""
 
-    written_by: str
-    of: Mapping[str, Any]
+    written_by: str  # the commands
+    of: Mapping[str, Any]  # the keys beside schema, with their types
     version: int = 1
-    after: str = ""
+    after: str = ""  # of an extra's, the document that is listed before it
 
     def schema(self, name: str) -> dict[str, Any]:
-        made = msgspec.json.schema(record(name, schema=Literal[self.version], **self.of), schema_hook=_hook)
-        for table in (made, *made.get("$defs", {}).values()):
+        schema = msgspec.json.schema(record(name, schema=Literal[self.version], **self.of), schema_hook=_hook)
+        for table in (schema, *schema.get("$defs", {}).values()):
             _drop_defaults(table)
-        return {"$schema": _DRAFT, "title": name, "description": f"Written by {self.written_by}.", **made}
+        return {"$schema": _DRAFT, "title": name, "description": f"Written by {self.written_by}.", **schema}
 
 
 def _hook(kind: type) -> dict[str, Any]:
@@ -39,8 +38,8 @@ def _hook(kind: type) -> dict[str, Any]:
 def _drop_defaults(table: dict[str, Any]) -> None:
     """Every field is written, also one with a default."""
     properties = table.get("properties", {})
-    for item in properties.values():
-        item.pop("default", None)
+    for field_schema in properties.values():
+        field_schema.pop("default", None)
     table.update({"required": list(properties)} if properties else {})
     for text in ("title", "description"):  # docstrings, which tell of Python
         table.pop(text, None)
@@ -56,5 +55,5 @@ def list_of(kind: Any) -> Any:
 
 def fields_of(kind: type, *left_out: str, **more: Any) -> dict[str, Any]:
     """Return the fields of a dataclass with their types, as ``asdict`` gives them."""
-    known = get_type_hints(kind, include_extras=True)
-    return {item.name: known[item.name] for item in fields(kind) if item.name not in left_out} | more
+    types = get_type_hints(kind, include_extras=True)
+    return {field.name: types[field.name] for field in fields(kind) if field.name not in left_out} | more

@@ -36,8 +36,8 @@ def build(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> No
 
     NAME is a recipe, a file or OCI layout on disk (PATH, or PATH:NAME for one of several images), or a registry
     reference."""
-    made = _made(name, force, wait, cache_from)
-    click.echo(f"{made.name} {made.digest} {made.size / 2**20:.0f} MiB")
+    built = _made(name, force, wait, cache_from)
+    click.echo(f"{built.name} {built.digest} {built.size / 2**20:.0f} MiB")
 
 
 @image.command(
@@ -93,17 +93,17 @@ def list_(json_file: str) -> None:
     from kit.image import ImageCache, recipes
     from kit.report.format.units import moment
 
-    found = ImageCache(find_paths().cache).list()
+    images = ImageCache(find_paths().cache).list()
     if json_file:
-        write_json(json_file, {"schema": 1, "images": [asdict(item) for item in found]})
+        write_json(json_file, {"schema": 1, "images": [asdict(image) for image in images]})
     if json_file == "-":
         return
     rows = [
-        [item.name, item.digest[:12], f"{item.size / 2**20:.0f} MiB",
-         moment(item.created), item.origin]
-        for item in found
+        [image.name, image.digest[:12], f"{image.size / 2**20:.0f} MiB",
+         moment(image.created), image.origin]
+        for image in images
     ]  # fmt: skip
-    built = {item.name for item in found}
+    built = {image.name for image in images}
     rows += [[name, "not built", "", "", f"recipe {name}"] for name in recipes() if name not in built]
     click.echo(tabulate(rows, ["image", "digest", "size", "created (UTC)", "origin"]))
 

@@ -30,10 +30,10 @@ def read_lines(name: str, limit: int, option: str) -> Iterator[bytes]:
     """Yield the lines of a file. Raises UsageError if it can't be read, or exceeds ``limit`` bytes, which ``option``
     sets."""
     with _opened(name) as file:
-        left = limit
-        while line := file.readline(left + 1):
-            left -= len(line)
-            if left < 0:
+        remaining = limit
+        while line := file.readline(remaining + 1):
+            remaining -= len(line)
+            if remaining < 0:
                 what = f"{name}: holds more than {limit / (1 << 20):.4g} MiB"
                 raise UsageError(what, f"raise the limit if you trust it: {option} 4G")
             yield line

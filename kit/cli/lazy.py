@@ -18,19 +18,19 @@ class LazyGroup(click.Group):
     def __init__(self, *words: Any, sections: Mapping[str, Section], **options: Any) -> None:
         super().__init__(*words, **options)
         self.sections = sections
-        self._found = {name: found for section in sections.values() for name, found in section.items()}
+        self._entries = {name: entry for section in sections.values() for name, entry in section.items()}
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(self._found)
+        return list(self._entries)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in self._found:
+        if name not in self._entries:
             return None
-        command: click.Command = pkgutil.resolve_name(self._found[name][0])
+        command: click.Command = pkgutil.resolve_name(self._entries[name][0])
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(map(len, self._found))
+        width = max(map(len, self._entries))
         for heading, section in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in section.items()])

@@ -12,10 +12,9 @@ from kit.core.redact import redact
 
 @dataclass
 class NamedStore:
-    """What one command line names: the ``obj`` of its click context. ``url``: '' where another command opens the same
-    store without an option."""
+    """What one command line names: the ``obj`` of its click context."""
 
-    url: str = ""
+    url: str = ""  # '' where another command opens the same store without an option
 
     @property
     def option(self) -> str:

@@ -113,31 +113,31 @@ def format_flags(command: Command) -> Command:
     return command
 
 
-def flagged(given: Mapping[str, Any]) -> list[str]:
-    return [name for name in names(SESSION) if given.get(f"as_{name}")]
+def flagged(values: Mapping[str, Any]) -> list[str]:
+    return [name for name in names(SESSION) if values.get(f"as_{name}")]
 
 
 def file_option(name: str) -> Callable[[Command], Command]:
     """Add ``--json FILE`` or a similar option; ``wanted_files`` reads them."""
-    item = find(SESSION, name)
-    return click.option(f"--{name}", _key(item), metavar="FILE", help=f"Also write {item.what} (- for stdout).")
+    renderer = find(SESSION, name)
+    return click.option(f"--{name}", _key(renderer), metavar="FILE", help=f"Also write {renderer.what} (- for stdout).")
 
 
 def file_options(command: Command) -> Command:
     """Add a ``file_option`` for each renderer with files."""
-    for item in reversed(offered()):
-        command = file_option(item.name)(command)
+    for renderer in reversed(offered()):
+        command = file_option(renderer.name)(command)
     return command
 
 
-def wanted_files(given: Mapping[str, Any]) -> dict[str, str]:
+def wanted_files(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the path for each renderer whose output is wanted as a file."""
-    found = {item.name: given[_key(item)] for item in offered()}
-    return {name: path for name, path in found.items() if path}
+    paths = {renderer.name: values[_key(renderer)] for renderer in offered()}
+    return {name: path for name, path in paths.items() if path}
 
 
-def _key(item: Renderer) -> str:
-    return f"{item.name.replace('-', '_')}_file"
+def _key(renderer: Renderer) -> str:
+    return f"{renderer.name.replace('-', '_')}_file"
 
 
 def json_option(command: Command) -> Command:

@@ -75,19 +75,19 @@ def prune(
         store = the_store(store_url, read_only=dry_run)
         limit = Limit(date) if date else find_limit(store, seconds, now)
         rule = Retention(limit.before, keep_changes, {scenario: across} if scenario else None, across)
-        found = plan_pruning(store, paths, rule, now)
+        pruning = plan_pruning(store, paths, rule, now)
         if not dry_run:
-            remove(store, paths, found)
+            remove(store, paths, pruning)
     if limit.pause:
         complain(_pause(limit))
-    found = replace(found, expired=shown(found.expired))
+    pruning = replace(pruning, expired=shown(pruning.expired))
     if json_file:
-        write_json(json_file, _document(found, dry_run))
+        write_json(json_file, _document(pruning, dry_run))
     if json_file == "-":
         return
-    for line in _lines(found):
+    for line in _lines(pruning):
         click.echo(line)
-    click.echo(f"{'would be removed' if dry_run else 'removed'}: {found}")
+    click.echo(f"{'would be removed' if dry_run else 'removed'}: {pruning}")
 
 
 def _date(text: str) -> float | None:
@@ -107,18 +107,18 @@ def _pause(limit: Limit) -> str:
     )
 
 
-def _document(found: Pruning, dry_run: bool) -> dict[str, Any]:
-    expired = found.expired
-    listed = [{"id": item.id, "created": item.created, "title": item.title} for item in expired.sessions]
-    files = {"logs": list(map(str, found.logs)), "caches": list(map(str, found.caches))}
+def _document(pruning: Pruning, dry_run: bool) -> dict[str, Any]:
+    expired = pruning.expired
+    listed = [{"id": session.id, "created": session.created, "title": session.title} for session in expired.sessions]
+    files = {"logs": list(map(str, pruning.logs)), "caches": list(map(str, pruning.caches))}
     return {"schema": 1, "dry_run": dry_run, "sessions": listed, "kept": dict(expired.kept), **files}
 
 
-def _lines(found: Pruning) -> Iterator[str]:
+def _lines(pruning: Pruning) -> Iterator[str]:
     from kit.report.format.units import moment
 
-    for item in found.expired.sessions:
-        yield f"session {item.id}, {moment(item.created)} UTC, {item.title}"
-    for name, why in found.expired.kept.items():
+    for session in pruning.expired.sessions:
+        yield f"session {session.id}, {moment(session.created)} UTC, {session.title}"
+    for name, why in pruning.expired.kept.items():
         yield f"session {name} stays: {why}"
-    yield from map(str, (*found.logs, *found.caches))
+    yield from map(str, (*pruning.logs, *pruning.caches))

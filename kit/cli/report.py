@@ -43,19 +43,20 @@ def report(
 
     SESSION is an id, its beginning, or last. The page needs no network."""
     from kit.analysis.session.analyse import analyse
-    from kit.report.page.page import view
-    from kit.store.series import find_tracks
+    from kit.report.page.page import find_tracks, view
 
     formats = _formats(plot_format)
     output = output or ("" if plots else "report.html")
     check_writable(output)
     store = the_store(store_url)
     views = []
-    for session in {item.id: item for item in map(store.get, sessions)}.values():
+    for session in {session.id: session for session in map(store.get, sessions)}.values():
         analysis = analyse(session)
         views.append(view(session, analysis, find_tracks(session, analysis, store) if history else ()))
     if output:
-        title = title or f"What it costs: {', '.join(dict.fromkeys(item.session.title for item in views))}"
+        title = (
+            title or f"What it costs: {', '.join(dict.fromkeys(session_view.session.title for session_view in views))}"
+        )
         write(output, find(PAGE, "html").render(title, views))
         if output != "-":
             click.echo(f"{output}: {len(views)} session{'s' if len(views) > 1 else ''}")
@@ -64,11 +65,11 @@ def report(
 
 
 def _formats(text: str) -> list[str]:
-    found = [name.strip() for name in text.split(",") if name.strip()]
-    strange = [name for name in found if name not in _FORMATS]
-    if strange or not found:
+    formats = [name.strip() for name in text.split(",") if name.strip()]
+    strange = [name for name in formats if name not in _FORMATS]
+    if strange or not formats:
         raise UsageError(f"--plot-format {text}: unknown format", f"use some of: {', '.join(_FORMATS)}")
-    return found
+    return formats
 
 
 def _write_plots(views: list[SessionView], directory: Path, formats: list[str]) -> None:
@@ -76,7 +77,7 @@ def _write_plots(views: list[SessionView], directory: Path, formats: list[str]) 
 
     try:
         make_output_directory(directory)
-        for picture in (picture for item in views for picture in item.pictures):
+        for picture in (picture for session_view in views for picture in session_view.pictures):
             for form in formats:
                 path = directory / f"{picture.identifier}.{form}"
                 content = to_png(picture.file()) if form == "png" else picture.file()

@@ -23,22 +23,22 @@ def scenarios(name: str | None, json_file: str) -> None:
     """List scenarios, variants and parameters."""
     from kit.session.plan.planning import find_scenario, scenario_names
 
-    found = [find_scenario(item) for item in ([name] if name else scenario_names())]
+    listed = [find_scenario(scenario_name) for scenario_name in ([name] if name else scenario_names())]
     if json_file:
-        write_json(json_file, {"schema": 1, "scenarios": [asdict(item) for item in found]})
+        write_json(json_file, {"schema": 1, "scenarios": [asdict(scenario) for scenario in listed]})
     if json_file == "-":
         return
     if not name:
         for kind in scenario_kinds():
-            for scenario in kind.names():
-                click.echo(f"{scenario}: {kind.summary(scenario)}")
-    for item in found:
-        click.echo(f"{item.label}: {item.summary}")
-        for variant, summary in item.variants:
-            click.echo(f"  {item.name}:{variant}: {summary}")
+            for title in kind.names():
+                click.echo(f"{title}: {kind.summary(title)}")
+    for scenario in listed:
+        click.echo(f"{scenario.label}: {scenario.summary}")
+        for variant, summary in scenario.variants:
+            click.echo(f"  {scenario.name}:{variant}: {summary}")
         if name:
-            click.echo(f"  image: {item.image}")
-            click.echo(f"  phases: {', '.join(step.name for step in item.phases)}")
-        for param in item.params:
-            default = param.default.replace("{here}", item.here)
+            click.echo(f"  image: {scenario.image}")
+            click.echo(f"  phases: {', '.join(step.name for step in scenario.phases)}")
+        for param in scenario.params:
+            default = param.default.replace("{here}", scenario.here)
             click.echo(f"  --param {param.name}={default}  {param.help}")

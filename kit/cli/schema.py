@@ -23,7 +23,9 @@ def schema(name: str | None) -> None:
     from kit.cli.schemas import DOCUMENTS
 
     if name is None:
-        click.echo("\n".join(f"{known:<18}{item.written_by}" for known, item in DOCUMENTS.items()))
+        click.echo(
+            "\n".join(f"{document_name:<18}{document.written_by}" for document_name, document in DOCUMENTS.items())
+        )
         return
     if name not in DOCUMENTS:
         raise UsageError(f"unknown document '{name}'", f"use one of: {', '.join(DOCUMENTS)}")

@@ -8,14 +8,11 @@ from typing import Any, Literal, get_type_hints
 
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm
 from kit.analysis.fleet.cost import FleetRatio
-from kit.analysis.history.change_attribution import CommonChange
-from kit.analysis.history.changepoint import Change
-from kit.analysis.history.history import Differing
-from kit.analysis.history.session_diff import SessionDiff
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.difference import Difference
 from kit.analysis.session.ranking import Ranking, RankRow
+from kit.analysis.session.session_diff import SessionDiff
 from kit.cli.document import Document, fields_of, list_of, record
 from kit.extensions import EXTRAS, merged
 from kit.image import Image
@@ -23,10 +20,9 @@ from kit.model.call import Call
 from kit.model.machine import Member, ShareStatus
 from kit.model.sample import PHASE_FIELDS, Phase, Sample
 from kit.model.scenario import Scenario
-from kit.model.session import NotRun, Session
+from kit.model.session import Session
 from kit.parsers.figure import Reported
 from kit.report.data.structured import JSON_SCHEMA, PARTS, SAMPLE_FIELDS, with_extra_parts
-from kit.report.history.history import Subject
 from kit.session.trial import Diagnosis
 
 _SESSION = record("SessionFacts", **fields_of(Session, "samples", baselines=dict[str, str], guest=str))
@@ -58,25 +54,6 @@ _RANK_ROW = record("RankRow", **fields_of(RankRow, against=_DIFFERENCE | None))
 _SESSION_DOCUMENT["rankings"] = list_of(record("Ranking", **fields_of(
     Ranking, rows=list_of(_RANK_ROW), filesystems=list_of(_DIFFERENCE), pairs=list_of(_DIFFERENCE)
 )))  # fmt: skip
-_FIGURES = ("mean", "baseline_mean", "ratio", "low", "high")
-_NIGHT = record("HistoryRow", **{
-    **dict.fromkeys(("session", "machine", "kit", "source_commit", "ci_commit"), str), "series": int, "created": float,
-    **dict.fromkeys(("arm", "baseline", "point", "phase", "metric"), str), "labels": dict[str, str],
-    **dict.fromkeys(_FIGURES, float | None), "n": int, "change_point": bool,
-})  # fmt: skip
-_SERIES = record("SeriesRecord", began_with=list[Differing], changes=list[Change], sessions=list_of(_NIGHT))
-_HISTORY = record("HistoryRecord", subject=Subject, series=list_of(_SERIES))
-_THRESHOLD = record(
-    "ThresholdResult", threshold=str, status=str, fails=bool, why=str, comparison=Comparison | None
-)  # fmt: skip
-_PAST = record("PastSession", session=str, ratio=float, low=float | None, high=float | None)
-_TRACK = record(
-    "TrackRecord", arm=str, point=str, sessions=list_of(_PAST), began_with=list[Differing], changes=list[Change]
-)  # fmt: skip
-_TASK = record(
-    "TaskResult", task=str, session=str | None, error=str | None, seconds=float, thresholds=list_of(_THRESHOLD),
-    comparisons=list[Comparison], histories=list_of(_TRACK), common_changes=list[CommonChange], not_run=list[NotRun],
-)  # fmt: skip
 _OF_FLEET = fields_of(FleetRatio, ratio=float | None, **_ENDS)
 _FLEET_ARM = record("FleetArmRecord", **fields_of(
     FleetArm, whole=record("FleetRatioRecord", **_OF_FLEET, verdict=str), classes_differ=bool,
@@ -91,11 +68,8 @@ _CORE: Mapping[str, Document] = {
     "pytest": Document("pytest --kit-json of several sessions", {"sessions": list_of(record(
         "SessionDocument", schema=Literal[JSON_SCHEMA], **_SESSION_DOCUMENT))}, JSON_SCHEMA),
     "sessions": Document("kit sessions --json", {"sessions": list_of(_SESSION)}),
-    "history": Document("kit history --json", {"histories": list_of(_HISTORY)}),
     "compare-sessions": Document("kit compare-sessions --json",
                                  {"before": _SESSION, "after": _SESSION, **fields_of(SessionDiff)}),
-    "nightly": Document("kit nightly, as nightly.json", {
-        "name": str, "started": float, "result": str, "exit_code": int, "tasks": list_of(_TASK)}),
     "fleet-show": Document("kit fleet show --json", fields_of(FleetAnswer, arms=list_of(_FLEET_ARM)), 2),
     "fleet-status": Document("kit fleet status --json", {
         "machines": list_of(record("MachineStatus", **fields_of(Member), runs=list[ShareStatus]))}),

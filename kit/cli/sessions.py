@@ -58,23 +58,23 @@ def sessions(scenario: str, arm: str, machine: str, most: int, json_file: str, s
     from kit.store import SessionFilter
     from kit.store.store import COUNTED
 
-    wanted = SessionFilter(scenario, arm, machine)
+    session_filter = SessionFilter(scenario, arm, machine)
     store = the_store(store_url)
-    found = [shown(item) for item in store.list(wanted, most)]
+    heads = [shown(head) for head in store.list(session_filter, most)]
     if json_file:
-        write_json(json_file, {"schema": 1, "sessions": [session_facts(item) for item in found]})
+        write_json(json_file, {"schema": 1, "sessions": [session_facts(head) for head in heads]})
     if json_file == "-":
         return
-    if not found:
+    if not heads:
         click.echo("no session matches" if scenario or arm or machine else "no session yet: kit compare smoke")
         return
     rows = [
-        [item.id, units.moment(item.created), item.status, item.title,
-         len(item.arms) - len(item.not_run), item.request.rounds or "auto", machine_name(item.facts)]
-        for item in found
+        [head.id, units.moment(head.created), head.status, head.title,
+         len(head.arms) - len(head.not_run), head.request.rounds or "auto", machine_name(head.facts)]
+        for head in heads
     ]  # fmt: skip
     click.echo(tabulate(rows, ["session", "started (UTC)", "status", "scenario", "arms", "rounds", "machine"]))
-    count = store.count(wanted, most + COUNTED) if len(found) == most else 0
+    count = store.count(session_filter, most + COUNTED) if len(heads) == most else 0
     if count > most:
         more = "more than " if count == most + COUNTED else ""
         click.echo(f"{more}{count - most} older ones are not shown: -n {count}")
@@ -95,12 +95,12 @@ def show(
     from kit.analysis.session.analyse import analyse
     from kit.report import render
 
-    given = flagged(flags) + (["json"] if json_file == "-" else [])  # which replaces what is printed
-    if len(given) > 1:
-        raise UsageError(f"--{given[0]} and --{given[1]} exclude each other", "give one of them")
-    found = the_store(store_url).get(session)
-    analysis = analyse(found, rank, reference)
-    chosen = given[0] if given else format_
-    write_rendered(chosen, output, json_file, lambda name: render(name, found, analysis))
+    requested = flagged(flags) + (["json"] if json_file == "-" else [])  # which replaces what is printed
+    if len(requested) > 1:
+        raise UsageError(f"--{requested[0]} and --{requested[1]} exclude each other", "give one of them")
+    stored = the_store(store_url).get(session)
+    analysis = analyse(stored, rank, reference)
+    chosen = requested[0] if requested else format_
+    write_rendered(chosen, output, json_file, lambda name: render(name, stored, analysis))
     if chosen == "answer" and output == "-":
         say_store()

@@ -33,7 +33,7 @@ def welcome() -> str:
 
 
 def _here(host: Host) -> str:
-    engines = [f"{name} {said}" for program, name in _ENGINES.items() if (said := _version(program))]
+    engines = [f"{name} {version}" for program, name in _ENGINES.items() if (version := _version(program))]
     lacking = [driver.name for driver in drivers(DEFAULT_ENGINE) if driver.kernel and not _has(driver.kernel)]
     parts = (
         ", ".join(engines) or "no Docker (bare and union arms only)",
@@ -50,8 +50,8 @@ def _version(program: str) -> str:
         docker = installed_docker()
         store = " (image store)" if docker.driver == IMAGE_STORE else ""
         return f"{_short(docker.version)}{store}"
-    found = which(program)
-    return _short(version_of(Path(found))) if found else ""
+    path = which(program)
+    return _short(version_of(Path(path))) if path else ""
 
 
 def _short(version: str) -> str:

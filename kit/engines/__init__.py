@@ -15,13 +15,13 @@ from kit.extensions import EXTRAS
 from kit.model.arm import BUILD, OCI_RUNTIMES, Arm
 from kit.model.drivers import DRIVERS
 
-#: Each engine, extras' too, and its class, imported on use. Arms without a container belong to ``bare``.
+#: Each engine, extras' too, and what makes it, imported on use. Arms without a container belong to ``bare``.
 ENGINES = {
     "bare": "kit.engines.bare:BareEngine",
-    "docker": "kit.engines.docker:DockerEngine",
+    "docker": "kit.engines.docker:DOCKER_ENGINE",
     "union": "kit.engines.union:UnionEngine",
-    "containerd": "kit.engines.containerd:ContainerdEngine",
-    "podman": "kit.engines.podman:PodmanEngine",
+    "containerd": "kit.engines.containerd:CONTAINERD",
+    "podman": "kit.engines.podman:PODMAN",
     "nested": "kit.engines.nested:NestedEngine",
     "system": "kit.engines.system:SystemEngine",
     **{name: extra.full_name(maker) for extra in EXTRAS for name, maker in extra.engines.items()},

@@ -16,7 +16,7 @@ from kit.engines.containerd_daemon import ContainerdDaemon
 from kit.engines.control import control_directory
 from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.fuse_daemon import move_daemon
-from kit.engines.managed import PrivateEngine, driver_errors, of_engine
+from kit.engines.managed import EngineKind, Installation, PrivateEngine, driver_errors
 from kit.engines.oci_runtime import meet_kernel
 from kit.engines.sandbox import Sandbox
 from kit.filesystem.block import block_file
@@ -27,7 +27,7 @@ from kit.host.machine import Host
 from kit.host.mounts import mount_of
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import RUNTIME, Arm
-from kit.model.fact import DRIVER_STATUS, PROGRAM, Fact
+from kit.model.fact import Fact
 from kit.model.scenario import CTR
 
 #: Size of the filesystem in each thin device: the same as Docker's devicemapper.
@@ -36,42 +36,30 @@ _DEVICE_BYTES = 10 << 30
 _SPARE = 256 << 20
 
 
-class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
-    root_of = "containerd"
-    tools = ("containerd", "ctr", "runc")
-
-    def __init__(self, setting: EngineConfig, version: str = "") -> None:
-        super().__init__(setting, version, f"c{version}-" if version else "c-")
+class ContainerdStarter:
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
-        if arm.placement == "volume":
-            return Blocker("containerd has no volumes", f"use bind:{arm.engine}/{arm.driver}, a directory too")
-        return super().check(arm, host)
+        return self._installation.check(arm, host)
 
-    def unsupported(self, interfaces: Sequence[str]) -> Blocker | None:
-        if CTR in interfaces:
-            return None
-        return Blocker("containerd does not have Docker's API", "use layer:docker@28/overlayfs: Docker with it")
-
-    def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> ContainerdDaemon:
-        name = self.new_name()
-        with driver_errors(arm, backing_root):
-            plugin = self._plugin(stack, arm, backing_root, name)
-            daemon = ContainerdDaemon(arm.driver, self.home(backing_root, name, arm.driver), plugin)
-            stack.callback(daemon.stop)
-            daemon.start()
+    def start(
+        self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str, options: Sequence[str]
+    ) -> ContainerdDaemon:
+        daemon = ContainerdDaemon(arm.driver, self._installation.home(backing_root, name, arm.driver), options)
+        stack.callback(daemon.stop)
+        daemon.start()
         return daemon
 
-    def fill_daemon(self, daemon: ContainerdDaemon, arm: Arm, backing_root: BackingRoot) -> list[Fact]:
-        with driver_errors(arm, backing_root):
-            daemon.load(backing_root.needed_image)
-        of = of_engine(arm)
-        found = [PROGRAM.fact(self.version(tool), f"{tool}{of}") for tool in ("containerd", "runc")]
-        status = f"{'+'.join(arm.daemon)}{of} on {backing_root.backing.name}"
-        return [*found, DRIVER_STATUS.fact(_words(daemon.options), status)]
 
-    def _plugin(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> list[str]:
-        """Return the lines of containerd's configuration that the snapshotter needs; make the files that they name."""
+class Snapshotters:
+    """containerd's storage drivers."""
+
+    def __init__(self, setting: EngineConfig) -> None:
+        self._setting = setting
+
+    def options(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> Sequence[str]:
+        """Return lines of containerd's configuration."""
         driver, data = arm.driver, backing_root.backing.path / f"{name}-{arm.driver}"
         settings: dict[str, object] = {"mount_options": arm.feature_words} if arm.features else {}
         if driver == "devmapper":
@@ -99,10 +87,35 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
         lines = [f'[plugins."io.containerd.snapshotter.v1.{driver}"]'] if settings else []
         return [*lines, *(f"{key} = {json.dumps(value)}" for key, value in settings.items())]
 
+    def status(self, daemon: ContainerdDaemon) -> str:
+        return ", ".join(line for line in daemon.options if "=" in line and "/" not in line) or "default settings"
+
+
+class CtrClient:
+    """Runs arms as containers, by ctr."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
+        if arm.placement == "volume":
+            return Blocker("containerd has no volumes", f"use bind:{arm.engine}/{arm.driver}, a directory too")
+        return None
+
+    def unsupported(self, interfaces: Sequence[str]) -> Blocker | None:
+        if CTR in interfaces:
+            return None
+        return Blocker("containerd does not have Docker's API", "use layer:docker@28/overlayfs: Docker with it")
+
+    def load(self, daemon: ContainerdDaemon, arm: Arm, backing_root: BackingRoot) -> Sequence[Fact]:
+        with driver_errors(arm, backing_root):
+            daemon.load(backing_root.needed_image)
+        return ()
+
     @contextmanager
-    def sandbox(self, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
-        daemon = self._daemons[arm.daemon, backing_root.backing.path]
-        name = f"{self._setting.part}{self.new_name()}"  # all containerds of a session share runc's directory
+    def sandbox(self, daemon: ContainerdDaemon, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
+        setting = self._installation.setting
+        name = f"{setting.part}{self._installation.new_name()}"  # all containerds of a session share runc's directory
         with ExitStack() as stack:
             mounts, source = [], [daemon.image]
             if arm.plain_root:
@@ -113,11 +126,11 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
                 mounts.append(_bind(stack.enter_context(backing_root.tree()), TREE))
             elif arm.placement == "tmpfs":
                 mounts.append(f"type=tmpfs,src=tmpfs,dst={TREE},options=exec")
-            control = stack.enter_context(control_directory(self._setting.run / name, self._setting.probe))
+            control = stack.enter_context(control_directory(setting.run / name, setting.probe))
             mounts.append(_bind(control.path, CONTROL, "ro"))
             if backing_root.inputs:
                 mounts.append(_bind(backing_root.inputs, INPUTS, "ro"))
-            serving = Cgroup.named(f"{backing_root.below(f'{self._setting.cgroup}/served')}/{name}")
+            serving = Cgroup.named(f"{backing_root.below(f'{setting.cgroup}/served')}/{name}")
             stack.callback(serving.remove)  # a daemon of the container's root ends with it
             stack.callback(daemon.remove, name)
             words = [*_limits(arm), *(word for mount in mounts for word in ("--mount", mount))]
@@ -131,7 +144,7 @@ class ContainerdEngine(PrivateEngine[ContainerdDaemon]):
             yield Sandbox(
                 tree=TREE,
                 inputs=INPUTS,
-                cgroup=arm_cgroup(stack, arm, pid, f"{backing_root.below(self._setting.cgroup)}/n{name}"),
+                cgroup=arm_cgroup(stack, arm, pid, f"{backing_root.below(setting.cgroup)}/n{name}"),
                 backing=backing_root.backing,
                 probe=probe,
                 unpack=partial(unpack_tree, Path(f"/proc/{pid}/root{TREE}")),
@@ -163,5 +176,10 @@ def _limits(arm: Arm) -> list[str]:
     return words
 
 
-def _words(plugin: Sequence[str]) -> str:
-    return ", ".join(line for line in plugin if "=" in line and "/" not in line) or "default settings"
+def _engine(installation: Installation) -> PrivateEngine[ContainerdDaemon]:
+    setting, client = installation.setting, CtrClient(installation)
+    return PrivateEngine(installation, ContainerdStarter(installation), Snapshotters(setting), client)
+
+
+TOOLS = ("containerd", "ctr", "runc")
+CONTAINERD = EngineKind("containerd", TOOLS, _engine, tag="c-", version_tag="c", recorded=("containerd", "runc"))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kit.engines.account import known
 from kit.engines.backing_root import BackingRoot, unpack_tree
@@ -24,9 +24,9 @@ from kit.engines.container import (
 from kit.engines.control import Control, control_directory
 from kit.engines.docker_server import DockerServer
 from kit.engines.dockerd import Dockerd
-from kit.engines.engine import EngineConfig
+from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.fuse_daemon import move_daemon
-from kit.engines.managed import PrivateEngine, driver_errors, of_engine
+from kit.engines.managed import EngineKind, Installation, PrivateEngine
 from kit.engines.plain_runtime import VARIABLE
 from kit.engines.rootless import RootlessDockerd, passable
 from kit.engines.sandbox import Sandbox
@@ -34,65 +34,102 @@ from kit.engines.supervisor import DaemonDirs
 from kit.engines.user_namespace import NumberMap, guarded_for, remap_words
 from kit.filesystem.thin_pool import thin_pool
 from kit.host.cgroup.cgroup import Cgroup
+from kit.host.machine import Host
 from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import RUNTIME, USERNS, Arm, driver_of
 from kit.model.drivers.device_mapper import THIN_POOL
-from kit.model.fact import DRIVER_STATUS, PROGRAM, RUNS, Fact
+from kit.model.fact import RUNS, Fact
 from kit.model.scenario import DOCKER
 
 
-class DockerEngine(PrivateEngine[DockerServer]):
-    root_of = "docker"
-    tools: tuple[str, ...] = ("dockerd", "containerd", "runc")
-    prefix = ""
+class DockerStarter:
+    """``words``: returns further options of dockerd."""
 
-    def __init__(self, setting: EngineConfig, version: str = "") -> None:
-        programs = setting.docker if self.root_of == "docker" else None
-        super().__init__(setting, version, f"{self.prefix}v{version}-" if version else self.prefix, programs)
+    def __init__(
+        self, installation: Installation, words: Callable[[DaemonDirs], Sequence[str]] = lambda home: ()
+    ) -> None:
+        self._installation = installation
+        self._words = words
 
-    def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> DockerServer:
-        name = self.new_name("d")
-        with driver_errors(arm, backing_root):
-            if arm.option(USERNS):
-                users = self._setting.run / f"{name}-users"
-                stack.enter_context(known(self._setting.user.account(), users, self._setting.journal))
-            inputs = backing_root.inputs
-            if arm.rootless and inputs:
-                inputs = stack.enter_context(passable(inputs, self._setting.run / f"{name}-inputs"))
-            daemon = self.make_daemon(stack, arm, backing_root, name)
-            daemon.inputs = inputs
-            stack.callback(daemon.stop)
-            daemon.start()
-        return daemon
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
+        return self._installation.check(arm, host)
 
-    def fill_daemon(self, daemon: DockerServer, arm: Arm, backing_root: BackingRoot) -> list[Fact]:
-        info = daemon.client.info()
-        _load(daemon, backing_root)
-        return list(self._describe(arm, backing_root, info))
+    def start(
+        self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str, options: Sequence[str]
+    ) -> DockerServer:
+        def dockerd() -> DockerServer:
+            home = self._installation.home(backing_root, name, arm.driver, arm.rootless)
+            words = (*self._words(home), *remap_words(arm, self._installation.setting.user))
+            kind = RootlessDockerd if arm.rootless else Dockerd
+            return kind(arm.driver, home, options, words, self._installation.version_of("dockerd"))
 
-    def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
-        options = (*driver_of(arm).storage_options, *self._pool(stack, arm, backing_root, name))
-        home = self.home(backing_root, name, arm.driver, arm.rootless)
-        words = (*self.daemon_words(home), *remap_words(arm, self._setting.user))
-        kind = RootlessDockerd if arm.rootless else Dockerd
-        return kind(arm.driver, home, options, words, self.version("dockerd"))
+        return start_server(stack, self._installation.setting, arm, backing_root.inputs, name, dockerd)
 
-    def daemon_words(self, home: DaemonDirs) -> tuple[str, ...]:
-        """Return further options of dockerd."""
-        return ()
 
-    def _pool(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> tuple[str, ...]:
-        """Make a thin pool; return the options that name it."""
+Server = TypeVar("Server", bound=DockerServer)
+
+
+def start_server(
+    stack: ExitStack, setting: EngineConfig, arm: Arm, inputs: Path | None, name: str, make: Callable[[], Server]
+) -> Server:
+    """Return a server that runs until the stack is closed, as its user if the arm has one. Raises KitError."""
+    if arm.option(USERNS):
+        stack.enter_context(known(setting.user.account(), setting.run / f"{name}-users", setting.journal))
+    if arm.rootless and inputs:
+        inputs = stack.enter_context(passable(inputs, setting.run / f"{name}-inputs"))
+    server = make()
+    server.inputs = inputs
+    stack.callback(server.stop)
+    server.start()
+    return server
+
+
+class GraphDrivers:
+    """Docker's storage drivers."""
+
+    def __init__(self, setting: EngineConfig) -> None:
+        self._setting = setting
+
+    def options(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> Sequence[str]:
+        options = driver_of(arm).storage_options
         if (THIN_POOL, "") not in arm.options:
-            return ()
+            return options
         setting = self._setting
         pool = thin_pool(backing_root.backing, setting.label, name, setting.journal, setting.thin_device)
-        return (f"dm.thinpooldev=/dev/mapper/{stack.enter_context(pool)}",)
+        return (*options, f"dm.thinpooldev=/dev/mapper/{stack.enter_context(pool)}")
+
+    def status(self, daemon: DockerServer) -> str:
+        return shown_status(daemon)
+
+
+def shown_status(daemon: DockerServer) -> str:
+    """Return what a daemon shows of its storage driver in Docker's API. Raises the errors of docker-py."""
+    status = daemon.client.info()["DriverStatus"] or ()
+    return "; ".join(f"{key}: {value}" for key, value in status) or "no driver status"
+
+
+class ContainerClient:
+    """Runs arms as containers, by Docker's API."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
+        return None
+
+    def unsupported(self, interfaces: Sequence[str]) -> Blocker | None:
+        if DOCKER in interfaces:
+            return None
+        return Blocker("the scenario does not use Docker's API", f'add "{DOCKER}" to engine in its file')
+
+    def load(self, daemon: DockerServer, arm: Arm, backing_root: BackingRoot) -> Sequence[Fact]:
+        load_once(daemon, backing_root)
+        return () if os.geteuid() == 0 else (RUNS.fact("rootless", self._installation.kind.tools[0]),)
 
     @contextmanager
-    def sandbox(self, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
-        daemon = self._daemons[arm.daemon, backing_root.backing.path]
-        name = self.new_name("c")
+    def sandbox(self, daemon: DockerServer, arm: Arm, backing_root: BackingRoot) -> Iterator[Sandbox]:
+        setting = self._installation.setting
+        name = self._installation.new_name("c")
         with ExitStack() as stack:
             root = os.geteuid() == 0
             options: dict[str, Any] = {}
@@ -107,13 +144,13 @@ class DockerEngine(PrivateEngine[DockerServer]):
                 options["runtime"] = runtime
             placed = _tree_mount(stack, arm, backing_root, daemon)
             mounts |= placed
-            mapped, run = bool(arm.option(USERNS)), guarded_for(self._setting, arm)
-            control = stack.enter_context(control_directory(run / name, self._setting.probe, shared=mapped))
+            mapped, run = bool(arm.option(USERNS)), guarded_for(setting, arm)
+            control = stack.enter_context(control_directory(run / name, setting.probe, shared=mapped))
             spec = ContainerSpec(
                 backing_root.needed_image.tag, daemon.host, arm, control, daemon.inputs, mounts,
-                arm.placement == "tmpfs", environment, options, probe=None if root else self._setting.probe,
+                arm.placement == "tmpfs", environment, options, probe=None if root else setting.probe,
             )  # fmt: skip
-            serving = Cgroup.named(f"{backing_root.below(f'{self._setting.cgroup}/served')}/{name}")
+            serving = Cgroup.named(f"{backing_root.below(f'{setting.cgroup}/served')}/{name}")
             if root:
                 stack.callback(serving.remove)  # the daemon ends with its container
             running = start_container(stack, spec, daemon.alive)
@@ -126,7 +163,7 @@ class DockerEngine(PrivateEngine[DockerServer]):
             sandbox = Sandbox(
                 tree=TREE,
                 inputs=INPUTS,
-                cgroup=arm_cgroup(stack, arm, running.pid, f"{backing_root.below(self._setting.cgroup)}/n{name}"),
+                cgroup=arm_cgroup(stack, arm, running.pid, f"{backing_root.below(setting.cgroup)}/n{name}"),
                 backing=backing_root.backing,
                 probe=running.probe,
                 unpack=partial(put_sources, running.container) if mapped else partial(unpack_tree, tree),
@@ -143,16 +180,6 @@ class DockerEngine(PrivateEngine[DockerServer]):
                 stack.callback(empty_tree, sandbox)
             yield sandbox
 
-    def _describe(self, arm: Arm, backing_root: BackingRoot, info: dict[str, Any]) -> Iterator[Fact]:
-        of = of_engine(arm)
-        for tool in self.tools_of(arm):
-            yield PROGRAM.fact(self.version(tool), f"{tool}{of}")
-        if os.geteuid() != 0:
-            yield RUNS.fact("rootless", self.tools[0])
-        status = "; ".join(f"{key}: {value}" for key, value in info["DriverStatus"] or ())
-        daemon = f"{'+'.join(arm.daemon)}{of} on {backing_root.backing.name}"
-        yield DRIVER_STATUS.fact(status or "no driver status", daemon)
-
 
 def _show_socket(daemon: DockerServer, control: Control, mapped: bool) -> str:
     """Make a second name for the daemon's socket, in the directory that the arm sees. ``mapped``: for other users than
@@ -163,7 +190,7 @@ def _show_socket(daemon: DockerServer, control: Control, mapped: bool) -> str:
     return f"{CONTROL}/{DOCKER}"
 
 
-def _load(daemon: DockerServer, backing_root: BackingRoot) -> None:
+def load_once(daemon: DockerServer, backing_root: BackingRoot) -> None:
     """Load the image once per data-root: with its layers if it has them, else as one layer."""
     image = backing_root.needed_image
     with docker_errors(f"image {image.name} can't be imported", lambda: daemon.alive() or backing_root.backing.full()):
@@ -183,3 +210,12 @@ def _tree_mount(
         stack.callback(remove_volume, volume, daemon.alive)
         return {volume.name: (TREE, "rw")}
     return {}
+
+
+def _engine(installation: Installation) -> PrivateEngine[DockerServer]:
+    setting, client = installation.setting, ContainerClient(installation)
+    return PrivateEngine(installation, DockerStarter(installation), GraphDrivers(setting), client)
+
+
+TOOLS = ("dockerd", "containerd", "runc")
+DOCKER_ENGINE = EngineKind("docker", TOOLS, _engine, tag="", version_tag="v")

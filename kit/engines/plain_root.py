@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kit.core.errors import RunError
 from kit.core.regular import open_regular
+from kit.host.page_cache import stores_move_times
 from kit.host.safe_fs import (
     Attributes,
     DirWalker,
@@ -25,7 +26,6 @@ from kit.host.safe_fs import (
     write_attributes,
     write_new,
 )
-from kit.host.store_times import stores_move_times
 from kit.image import Image, unpack
 from kit.image.layout import DIRECTORIES, misplaced
 

@@ -12,9 +12,10 @@ from threading import Lock
 from kit.core.errors import MachineError
 from kit.engines.account import RANGE
 from kit.engines.backing_root import BackingRoot
-from kit.engines.docker import DockerEngine
+from kit.engines.docker import ContainerClient, shown_status, start_server
 from kit.engines.docker_server import DockerServer, requested_name
 from kit.engines.engine import Blocker
+from kit.engines.managed import EngineKind, Installation, PrivateEngine
 from kit.engines.oci_runtime import oci_runtime, runtime_blocker
 from kit.engines.supervisor import DaemonDirs, Program
 from kit.engines.user_namespace import namespace_blocker
@@ -32,45 +33,59 @@ _CAP_SYS_RESOURCE = 24
 _STARTING = Lock()
 
 
-class PodmanEngine(DockerEngine):
-    """Podman, driven by Docker's API for images and containers."""
+class PodmanStarter:
+    """Starts Podman's service, which has Docker's API for images and containers."""
 
-    root_of = "podman"
-    tools = ("podman", "conmon")
-    prefix = "p"
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
-        """Check for the tools. Without root it is rootless Podman, which needs ranges of user numbers (subuid(5))."""
+        """Without root it is rootless Podman, which needs ranges of user numbers (subuid(5))."""
         if host.root:
-            return super().check(arm, host)
+            blocked = self._installation.check(arm, host)
+            return blocked or (None if self._installation.version else _missing_runtime())
         if arm.plain_root:
             return Blocker("only root can unpack a plain root filesystem", "run as root: sudo kit …")
-        versioned = bool(self._version)
+        versioned = bool(self._installation.version)
         if blocked := runtime_blocker(arm, versioned) or namespace_blocker(arm, host.root, versioned):
             return blocked
-        try:
-            self.require_tools(arm)
-        except MachineError as error:
-            return Blocker(error.message, error.hint)
+        if blocked := self._installation.missing_tool(arm) or _missing_runtime():
+            return blocked
         reason, fix = why_no_mapped_users("podman")
         return Blocker(reason, fix) if reason else None
 
-    def require_tools(self, arm: Arm) -> None:
-        super().require_tools(arm)
-        require(oci_runtime())
+    def start(
+        self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str, options: Sequence[str]
+    ) -> PodmanService:
+        setting = self._installation.setting
 
-    def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> DockerServer:
+        def service() -> PodmanService:
+            home = self._installation.home(backing_root, name, f"podman-{arm.driver}", arm.rootless)
+            kind = RootlessPodman if arm.rootless else PodmanService
+            mapped = setting.user.account().name if arm.option(USERNS) == "auto" else ""
+            partial = (PARTIAL, "") in arm.options
+            return kind(arm.driver, home, options, partial, mapped, arm.option(RUNTIME), arm.plain_root)
+
         with _STARTING:
-            return super().start_daemon(stack, arm, backing_root)
+            return start_server(stack, setting, arm, backing_root.inputs, name, service)
 
-    def make_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> DockerServer:
-        home = self.home(backing_root, name, f"podman-{arm.driver}", arm.rootless)
-        kind = RootlessPodman if arm.rootless else PodmanService
-        mapped = self._setting.user.account().name if arm.option(USERNS) == "auto" else ""
-        return kind(
-            arm.driver, home, arm.feature_words, (PARTIAL, "") in arm.options, mapped, arm.option(RUNTIME),
-            arm.plain_root,
-        )  # fmt: skip
+
+def _missing_runtime() -> Blocker | None:
+    try:
+        require(oci_runtime())
+    except MachineError as error:
+        return Blocker(error.message, error.hint)
+    return None
+
+
+class ContainersStorage:
+    """The storage drivers of Podman and Buildah. Their options are mount options of an overlay."""
+
+    def options(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> Sequence[str]:
+        return arm.feature_words
+
+    def status(self, daemon: DockerServer) -> str:
+        return shown_status(daemon)
 
 
 class PodmanService(DockerServer):
@@ -235,3 +250,12 @@ def _may_raise_limits() -> bool:
     status = Path("/proc/self/status").read_text()
     effective = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
     return bool(int(effective, 16) >> _CAP_SYS_RESOURCE & 1)
+
+
+def _engine(installation: Installation) -> PrivateEngine[PodmanService]:
+    starter, client = PodmanStarter(installation), ContainerClient(installation)
+    return PrivateEngine(installation, starter, ContainersStorage(), client)
+
+
+TOOLS = ("podman", "conmon")
+PODMAN = EngineKind("podman", TOOLS, _engine, tag="p", version_tag="pv")

@@ -13,7 +13,7 @@ from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
 from kit.filesystem import Backing
 from kit.host.cgroup.cgroup import Cgroup
-from kit.host.cgroup.energy import machine_energy
+from kit.host.cgroup.counters import machine_energy
 from kit.host.durable import sync_filesystem
 from kit.probe import Probe, Timing
 

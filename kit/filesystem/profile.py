@@ -27,22 +27,20 @@ _Milliseconds = Annotated[int, Meta(ge=0, le=1000)] | Annotated[float, Meta(ge=0
 
 @dataclass(frozen=True)
 class Profile:
-    """``mkfs``: options of mkfs. ``mount``: mount options. ``expect``: further options that the kernel must show.
-    ``write_back``: profile of the disk to which a tmpfs is copied every ``every`` seconds. ``source``: NFS export.
-    Without one, the kit's own server exports the disk of profile ``server``, ``delay`` milliseconds away from its
-    client."""
+    """A named filesystem with its options. Without ``source``, an NFS export is the disk of profile ``server``, which
+    the kit's own server exports."""
 
     name: str
     type: str
     summary: str = ""
-    mkfs: tuple[str, ...] = ()
-    mount: tuple[str, ...] = ()
-    expect: tuple[str, ...] = ()
-    write_back: str = ""
-    every: _Seconds = 30.0
-    source: str = ""
+    mkfs: tuple[str, ...] = ()  # options of mkfs
+    mount: tuple[str, ...] = ()  # mount options
+    expect: tuple[str, ...] = ()  # further options that the kernel must show
+    write_back: str = ""  # profile of the disk to which a tmpfs is copied
+    every: _Seconds = 30.0  # seconds between two such copies
+    source: str = ""  # NFS export
     server: str = ""
-    delay: _Milliseconds = 0
+    delay: _Milliseconds = 0  # milliseconds between the kit's own server and its client
 
     @property
     def text(self) -> str:

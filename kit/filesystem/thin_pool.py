@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kit.core.errors import MachineError, RunError
 from kit.filesystem.backing import Backing
-from kit.filesystem.loop import loop_device
+from kit.filesystem.block import loop_device
 from kit.host.command import require, run
 from kit.host.recovery.cleanup import Cleanup
 from kit.host.recovery.journal import Journal

@@ -59,15 +59,14 @@ class Unmet:
 
 @dataclass(frozen=True)
 class Assumption:
-    """``what`` is assumed, in a sentence. ``probe`` returns what the machine has, in a few words, or why the assumption
-    does not hold. ``needed_by``: what is impossible without it; '': nothing, figures or comfort suffer. ``kind``: the
-    heading under which doctor prints it."""
+    """What the kit assumes of this machine."""
 
     name: str
-    what: str
+    what: str  # is assumed, in a sentence
+    # Returns what the machine has, in a few words, or why the assumption does not hold
     probe: Callable[[Paths], str | Unmet]
-    needed_by: str = ""
-    kind: str = "machine"
+    needed_by: str = ""  # what is impossible without it; '': nothing, figures or comfort suffer
+    kind: str = "machine"  # the heading under which doctor prints it
 
 
 def _proc(paths: Paths) -> str | Unmet:

@@ -1,20 +1,23 @@
-"""A user's Git repository: its revisions and its commits.
+"""A user's Git repository: its revisions and its commits, and the commit of a CI job.
 
 Git works in a repository of the kit's own, which borrows the objects of the user's: the configuration of a repository
 names programs that Git runs, and its attributes leave out files of a commit. Only the branches are read from the user's
-repository itself, by git upload-pack, which obeys neither (git-upload-pack(1), SECURITY)."""
+repository itself, by git upload-pack, which obeys neither (git-upload-pack(1), SECURITY). Which commit a directory has
+checked out is read from its files and no git runs: it would also refuse another user's repository."""
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.core.errors import RunError, UsageError
 from kit.core.listing import listed
+from kit.core.regular import open_regular
 from kit.host.command import run
 from kit.host.safe_fs import scratch
 
@@ -31,11 +34,11 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Repository:
-    """The kit's own view of a user's repository. ``place``: the user's directory; ``top``: of its repository."""
+    """The kit's own view of a user's repository."""
 
     directory: Path
-    place: Path
-    top: Path
+    place: Path  # the user's directory
+    top: Path  # of the user's repository
 
     def git(self, *words: str | Path, **env: str) -> str:
         """Return the output of a command at the user's directory. Raises RunError."""
@@ -111,3 +114,67 @@ def left_out(directory: str, commit: str) -> str:
         changed = empty_view.git("ls-files", "-z", "--", ":(exclude,attr:!filter)", below, **here).split("\0")
     parts = (("submodule", modules), ("what a filter (LFS) makes of", [name for name in changed if name]))
     return "; ".join(f"{what} {listed(names, _NAMED)}" for what, names in parts if names)
+
+
+#: Variables in which CI systems give the commit, by precedence.
+CI_VARIABLES = (
+    "GITHUB_SHA", "CI_COMMIT_SHA", "BUILDKITE_COMMIT", "CIRCLE_SHA1", "BUILD_SOURCEVERSION", "BITBUCKET_COMMIT",
+    "DRONE_COMMIT_SHA", "TRAVIS_COMMIT", "APPVEYOR_REPO_COMMIT", "CODEBUILD_RESOLVED_SOURCE_VERSION", "GIT_COMMIT",
+)  # fmt: skip
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_BRANCH = re.compile(r"ref: (refs/[^\0\n]+)")
+#: Most bytes of a file that lists branches.
+_MOST = 32 << 20
+
+
+def ci_commit(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the commit that the CI job builds; '' outside of CI."""
+    values = (environ.get(name, "").strip().lower() for name in CI_VARIABLES)
+    return next((text for text in values if _COMMIT.fullmatch(text)), "")
+
+
+def find_commit(directory: Path | None) -> str:
+    """Return the checked-out commit of the repository that contains the directory; '' without one."""
+    try:
+        if directory is None or not directory.is_dir():
+            return ""
+        place = directory.absolute()
+    except OSError:  # it may not be searched, or is the current one and was deleted
+        return ""
+    for parent in (place, *place.parents):
+        try:
+            git = _git_directory(parent / ".git")
+            return _checked_out(git) if git else ""
+        except OSError:
+            continue
+    return ""
+
+
+def _git_directory(path: Path) -> Path | None:
+    """Return the directory of a repository: that of a work tree or a submodule is named in a file. Raises OSError if it
+    is missing."""
+    if path.is_dir():
+        return path
+    match = re.fullmatch(r"gitdir: ([^\0\n]+)", _read(path))
+    return path.parent / match[1] if match else None
+
+
+def _checked_out(git: Path) -> str:
+    head = _read(git / "HEAD")
+    branch = _BRANCH.fullmatch(head)
+    if not branch or ".." in branch[1].split("/"):
+        return head if _COMMIT.fullmatch(head) else ""
+    shared = git / _read(git / "commondir") if (git / "commondir").is_file() else git
+    for directory in (git, shared):
+        if (directory / branch[1]).is_file():
+            text = _read(directory / branch[1])
+            return text if _COMMIT.fullmatch(text) else ""
+    packed = _read(shared / "packed-refs") if (shared / "packed-refs").is_file() else ""
+    lines = (line.split(" ", 1) for line in packed.splitlines())
+    return next((line[0] for line in lines if line[1:] == [branch[1]] and _COMMIT.fullmatch(line[0])), "")
+
+
+def _read(path: Path) -> str:
+    """Return the text of a small file without its last line break. Raises OSError."""
+    with open_regular(path) as file:
+        return file.read(_MOST).decode(errors="replace").rstrip("\n")

@@ -38,12 +38,12 @@ class Setting(Protocol):
 
 @dataclass(frozen=True)
 class Reading:
-    """A setting's value in one place. ``label``: what people read of it."""
+    """A setting's value in one place."""
 
     setting: Setting
     place: str
     value: str
-    label: str
+    label: str  # what people read of it
 
     @property
     def noisy(self) -> bool:
@@ -52,10 +52,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class KernelSetting:
-    """A setting in files of the kernel. ``files``: a pattern below the root directory."""
+    """A setting in files of the kernel."""
 
     name: str
-    files: str
+    files: str  # a pattern below the root directory
     quiet_value: str
     is_noisy: Callable[[str], bool]  # of the current value
     why: str

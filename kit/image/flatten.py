@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from kit.host.tarball import Holes, members, plain_name, read_tarball, write_tarball
+from kit.image.decompress import decompressed, usable
 
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 #: Headers that tarfile writes again, or that describe a sparse file which is written whole.
@@ -153,3 +154,14 @@ def _parents(name: str) -> Iterator[str]:
     for index, letter in enumerate(name):
         if letter == "/":
             yield name[:index]
+
+
+def copy_tarball(path: Path, rootfs: Path) -> None:
+    """Write the entries of a tarball with any compression that ``decompress`` knows, one of each name. Raises
+    UsageError."""
+    whole = rootfs.with_name("whole.tar")
+    try:
+        with usable(path):
+            flatten([decompressed(path, whole)], rootfs)
+    finally:
+        whole.unlink(missing_ok=True)

@@ -21,13 +21,12 @@ _NEWER = f"install Go {'.'.join(map(str, _FETCHING))} or later: Debian 13 has it
 
 @dataclass(frozen=True)
 class GoPrograms:
-    """``version``: of Go, as 1.26.8: it decides the bytes, too. ``packages``: as MODULE/cmd/PROGRAM@VERSION.
-    ``flags``: of go install. ``mains``: files PROGRAM.go, for packages that their modules lack."""
+    """Programs of Go modules."""
 
-    version: str
-    packages: Sequence[str]
-    flags: Sequence[str] = ()
-    mains: Sequence[Path] = ()
+    version: str  # of Go, as 1.26.8: it decides the bytes, too
+    packages: Sequence[str]  # as MODULE/cmd/PROGRAM@VERSION
+    flags: Sequence[str] = ()  # of go install
+    mains: Sequence[Path] = ()  # files PROGRAM.go, for packages that their modules lack
 
     def build(self, directory: Path, together: Sequence[str | Path]) -> None:
         """Write the programs into a new directory; everything else that Go writes is removed. ``together``: begins a

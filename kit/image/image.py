@@ -24,10 +24,10 @@ from kit.host.command import run
 from kit.host.durable import publish, read_record, write_record
 from kit.host.tarball import local_name, members, plain_name, read_tarball
 from kit.image.decompress import Allowance, decompressed, usable
+from kit.image.flatten import copy_tarball
 from kit.image.manifest import architectures
 from kit.image.peer_image import Builder, Environment, checked, taken_or_built
 from kit.image.recipe import SOURCE_DATE_EPOCH, Recipe, read_recipe
-from kit.image.tarball_copy import copy_tarball
 
 
 @dataclass(frozen=True)

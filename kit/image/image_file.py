@@ -1,9 +1,11 @@
-"""Images with layers that a user has as a file or a directory: an archive of ``docker save``, or an OCI layout."""
+"""Images with layers that a user has as a file or a directory: an archive of ``docker save``, or an OCI layout; and the
+check of a name that ``--image`` and scenarios give: a recipe, such a file, or a registry's image."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
@@ -14,14 +16,21 @@ from kit.core.regular import open_regular
 from kit.host.safe_fs import identity, remove
 from kit.host.tarball import DAMAGED, members, read_tarball
 from kit.image.decompress import Allowance, is_compressed, plain
-from kit.image.docker_archive import MARKER as DOCKER
-from kit.image.docker_archive import read_docker_archive, write_docker_archive
 from kit.image.flatten import flatten
 from kit.image.image import Image, ImageCache
-from kit.image.image_files import ImageFiles, files_size, image_files, unpack_layers
+from kit.image.image_files import (
+    DOCKER_MARKER,
+    OCI_MARKER,
+    ImageFiles,
+    files_size,
+    image_files,
+    read_docker_archive,
+    read_oci_layout,
+    unpack_layers,
+    write_docker_archive,
+)
 from kit.image.manifest import WRITE_AGAIN, Manifest, OtherMachineError, UnusableError
-from kit.image.oci_layout import MARKER as OCI
-from kit.image.oci_layout import read_oci_layout
+from kit.image.recipe import recipes
 
 #: Directories of a root filesystem (Filesystem Hierarchy Standard): an archive that begins with one is no image.
 _ROOT = frozenset(
@@ -43,7 +52,7 @@ def find_image_file(name: str) -> tuple[Path, str] | None:
         # debian:12 is an image of a registry, also beside a file debian.
         if end < len(name) and not ("/" in name[:end] or ".tar" in path.name):
             continue
-        if path.is_file() or (path / OCI).is_file():
+        if path.is_file() or (path / OCI_MARKER).is_file():
             return path, name[end + 1 :]
     return None
 
@@ -80,7 +89,7 @@ def _has_marker(stream: IO[bytes]) -> bool:
     with read_tarball(stream) as tar:
         for member in members(tar, _LOOKED_AT):
             name = os.path.normpath(member.name)
-            if name in (DOCKER, OCI):
+            if name in (DOCKER_MARKER, OCI_MARKER):
                 return True
             if name.partition("/")[0] in _ROOT:
                 return False
@@ -129,11 +138,48 @@ def read_image_file(path: Path, rootfs: Path, archive: Path, name: str = "") -> 
 def _manifest(files: ImageFiles, name: str) -> Manifest:
     """Return the image by Docker's manifest if there is one: Docker itself reads it, and the index of Docker 25.0.0
     has layers in a wrong order. It knows one platform alone, so the index beside it is next."""
-    if not files.has(DOCKER):
+    if not files.has(DOCKER_MARKER):
         return read_oci_layout(files, name)
     try:
         return read_docker_archive(files, name)
     except OtherMachineError:
-        if not files.has(OCI):
+        if not files.has(OCI_MARKER):
             raise
         return read_oci_layout(files, name)
+
+
+_PACKED = (".tar", ".xz", ".gz", ".zst")
+#: References to a registry (distribution/reference, "Grammar"): a host may have capitals, a repository has none.
+_HOST = r"[A-Za-z0-9.-]+(?::[0-9]+)?|\[[0-9A-Fa-f:.]+\](?::[0-9]+)?"
+_PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
+_REFERENCE = re.compile(
+    rf"(?:(?:{_HOST})/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?(?:@[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{{32,}})?"
+)
+
+
+def check_image_name(name: str) -> None:
+    """Check what can be known of an image without reading it whole or asking a registry. Raises UsageError."""
+    if name in recipes():
+        return
+    if image_file := find_image_file(name):
+        if image_file[0].is_file():
+            check_archive(image_file[0], f"use a root filesystem's tarball, an archive of docker save, or {_recipes()}")
+        return
+    path = Path(name)
+    if path.is_dir() and (name.startswith((".", "/")) or not _is_reference(name)):
+        raise UsageError(f"{name} is a directory without {OCI_MARKER}", "use --rootfs for a root filesystem")
+    if name.startswith((".", "/")) or name.partition(":")[0].endswith(_PACKED):
+        raise UsageError(f"no image file {name}", f"use a file that exists, or {_recipes()}")
+    if not _is_reference(name):
+        tagged = f"{name if re.fullmatch(_PART, name) else 'debian'}:latest"
+        fix = f"use a registry's image with its tag, as {tagged}, a file that exists, or {_recipes()}"
+        raise UsageError(f"unknown image '{name}'", fix)
+
+
+def _is_reference(name: str) -> bool:
+    """Return whether a registry could have the image. One word alone is a recipe or a typo, no image of Docker Hub."""
+    return ("/" in name or ":" in name) and bool(_REFERENCE.fullmatch(name))
+
+
+def _recipes() -> str:
+    return f"a recipe: {', '.join(recipes())}"

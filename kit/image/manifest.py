@@ -57,22 +57,21 @@ class OtherMachineError(UnusableError):
 
 @dataclass(frozen=True)
 class Layer:
-    """``file``: its name in the archive or directory; ``diff_id``: digest of the uncompressed tarball; ``digest`` and
-    ``size``: of the file, '' and None where the format does not say."""
+    """A layer of an image."""
 
-    file: str
-    diff_id: str
-    digest: str = ""
-    size: int | None = None
+    file: str  # its name in the archive or directory
+    diff_id: str  # digest of the uncompressed tarball
+    digest: str = ""  # of the file; '' where the format does not say
+    size: int | None = None  # of the file in bytes; None where the format does not say
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """``config``: the image's configuration as it is; ``layers``: lowest first."""
+    """An image's configuration and layers."""
 
-    config: bytes
+    config: bytes  # the image's configuration as it is
     env: tuple[tuple[str, str], ...]
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer, ...]  # lowest first
 
 
 class Platform(msgspec.Struct, frozen=True):

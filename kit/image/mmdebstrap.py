@@ -1,4 +1,5 @@
-"""The program mmdebstrap. An ordinary user's unpacks as users that are mapped for it (mmdebstrap(1), unshare mode)."""
+"""The program mmdebstrap, which also fetches a Debian package of any suite, whatever distribution this machine has. An
+ordinary user's unpacks as users that are mapped for it (mmdebstrap(1), unshare mode)."""
 
 from __future__ import annotations
 
@@ -7,14 +8,19 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kit.core.errors import MachineError
+from kit.core.errors import MachineError, RunError
 from kit.host.command import CommandError, require, run
+from kit.host.safe_fs import unpack
 from kit.host.user_namespace import why_no_mapped_users
 
 PROGRAM = "mmdebstrap"
 #: What it says if it is neither root, nor can map users, nor has fakechroot, which pretends to be root.
 _NO_MODE = "unable to pick chroot mode"
 _DISK = "/var/tmp"
+#: mmdebstrap's own last lines, which follow the reason.
+_ENDING = ("E: setup failed", "E: mmdebstrap failed", "E: apt-get ", "E: apt download failed")
+#: Lines of a reason: one missing package has one.
+_SHOWN = 5
 
 
 def run_mmdebstrap(
@@ -35,6 +41,14 @@ def run_mmdebstrap(
         if not reason:
             raise
         raise MachineError(f"mmdebstrap can't work without root: {reason}", fix) from None
+
+
+def explain(output: str) -> str:
+    """Return why mmdebstrap failed, from its output: the errors of apt and dpkg, else the last lines."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith(("I: ", *_ENDING))] or lines
+    errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
+    return "; ".join(dict.fromkeys(errors[:_SHOWN] or lines[-_SHOWN:]))
 
 
 def together() -> list[str]:
@@ -72,3 +86,20 @@ def _way(place: Path) -> Iterator[Path]:
 
 def _open_to_all(directory: Path) -> bool:
     return directory.is_dir() and bool(directory.stat().st_mode & 0o001)
+
+
+def extract_sources(package: str, suite: str, directory: Path, timeout: float | None = None) -> None:
+    """Write ``/usr/src`` of a package into a new directory; nothing is installed. ``timeout``: in seconds. Raises
+    MachineError if mmdebstrap is missing or cannot work for this user, RunError if the package can't be had."""
+    archive = directory.with_name(f"{directory.name}.tar")
+    words = ["--variant=extract", "--format=tar", f"--include={package}", suite]
+    try:
+        run_mmdebstrap([*words, archive], directory.parent, timeout=timeout, what=f"download of {package}")
+    except CommandError as error:
+        raise RunError(
+            f"package {package} of {suite} can't be fetched: {explain(error.said) or error.message}",
+            "check the network and apt's sources, or give a tarball or directory as source",
+        ) from None
+    directory.mkdir()
+    unpack(archive, directory, what=f"package {package}", options=("./usr/src",))
+    archive.unlink()

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kit.image.decompress import Allowance
-from kit.image.docker_archive import read_docker_archive
 from kit.image.image import Image
-from kit.image.image_files import image_files
+from kit.image.image_files import CONFIG, MANIFEST, NAME, OCI_MARKER, TAG, TARBALL, image_files, read_docker_archive
 from kit.image.manifest import hexadecimal
-from kit.image.oci_layout import CONFIG, MANIFEST, MARKER, NAME, TAG, TARBALL
 
 
 @dataclass
@@ -37,7 +35,7 @@ class OciStore:
         }
         described = self._written(json.dumps(manifest).encode(), MANIFEST)
         names = {NAME: image.tag, TAG: image.tag.partition(":")[2]}
-        (self.path / MARKER).write_text(json.dumps({"imageLayoutVersion": "1.0.0"}))
+        (self.path / OCI_MARKER).write_text(json.dumps({"imageLayoutVersion": "1.0.0"}))
         self._write_index([{**described, "annotations": names}])
 
     def _of_archive(self, archive: Path) -> tuple[bytes, list[str]]:

@@ -1,9 +1,13 @@
-"""Image recipes: ``images/NAME/image.toml`` names suite and packages; mmdebstrap makes a reproducible tarball."""
+"""Image recipes: ``images/NAME/image.toml`` names suite and packages; mmdebstrap makes a reproducible tarball.
+
+A recipe's program may write layers above the packages: a directory for each, lowest first."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +18,12 @@ from kit.core.paths import resource
 from kit.core.redact import redact
 from kit.core.table import MissingKeyError, UnknownKeyError, WrongTypeError, read_table
 from kit.core.toml import parse_toml
-from kit.host.command import CommandError
+from kit.host.command import CommandError, run
 from kit.host.safe_fs import scratch
 from kit.image.go_programs import GoPrograms
-from kit.image.layered import add_layers
-from kit.image.mmdebstrap import PROGRAM, run_mmdebstrap, together
+from kit.image.image_files import write_docker_archive
+from kit.image.manifest import architectures
+from kit.image.mmdebstrap import PROGRAM, explain, run_mmdebstrap, together
 from kit.image.rust_programs import RustPrograms
 
 T = TypeVar("T")
@@ -27,12 +32,8 @@ T = TypeVar("T")
 SOURCE_DATE_EPOCH = "1700000000"
 #: Their Release files expire within days, so apt would refuse a mirror that lags behind. Signatures are still checked.
 _ROLLING = ("unstable", "testing", "sid")
-#: mmdebstrap's own last lines, which follow the reason.
-_ENDING = ("E: setup failed", "E: mmdebstrap failed", "E: apt-get ", "E: apt download failed")
 #: For each program in Rust, on two cores.
 _RUST_MINUTES = 12
-#: Lines of a reason: one missing package has one.
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Recipe:
     packages: tuple[str, ...]
     components: tuple[str, ...] = ("main",)
     customize: tuple[str, ...] = ()  # mmdebstrap customize hooks
-    layers: str = ""  # program beside the recipe that writes layers above the packages: see kit.image.layered
+    layers: str = ""  # program beside the recipe that writes layers above the packages: see kit.image.recipe
     go: str = field(default="", repr=False)  # version of Go that builds the following
     go_programs: tuple[str, ...] = field(default=(), repr=False)  # see GoPrograms; put into /usr/bin
     go_flags: tuple[str, ...] = field(default=(), repr=False)  # of go install
@@ -134,14 +135,6 @@ class Recipe:
         ]
 
 
-def explain(output: str) -> str:
-    """Return why mmdebstrap failed, from its output: the errors of apt and dpkg, else the last lines."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith(("I: ", *_ENDING))] or lines
-    errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
-    return "; ".join(dict.fromkeys(errors[:_SHOWN] or lines[-_SHOWN:]))
-
-
 def recipes() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in resource("images").glob("*/image.toml")))
 
@@ -169,3 +162,41 @@ def read_recipe_table(kind: type[T], text: str, path: str, name: str) -> T:
         raise UsageError(f"{path}: unknown key '{error.key}'", f"use one of: {error.known}") from None
     except WrongTypeError as error:
         raise UsageError(f"{path}: {error.key} is not {error.wanted}", "see the other recipes") from None
+
+
+def add_layers(program: Path, rootfs: Path, archive: Path, date: str) -> None:
+    """Run ``program DIRECTORY``, add each layer it writes to the tarball ``rootfs``, and write ``archive``, an image
+    that keeps the layers apart (Docker Image Specification v1.2, the format of ``docker save``). ``date``: of files,
+    in seconds since 1970."""
+    with scratch(rootfs.parent) as workspace:
+        written = workspace / "layers"
+        written.mkdir()
+        run([sys.executable, "-I", program, written], what=f"layers of {program.parent.name}")
+        base = workspace / "base.tar"
+        base.write_bytes(b"")
+        run(["cp", "--reflink=auto", rootfs, base])
+        layers = [base]
+        alike = ("--sort=name", f"--mtime=@{date}", "--owner=0", "--group=0", "--numeric-owner")
+        for directory in sorted(written.iterdir()):
+            tarball = directory.with_suffix(".tar")
+            run(["tar", *alike, "-C", directory, "-cf", tarball, "."], what=f"layer {directory.name}")
+            run(["tar", *alike, "-C", directory, "--append", "-f", rootfs, "."], what=f"layer {directory.name}")
+            layers.append(tarball)
+        _write_archive(layers, archive)
+
+
+def _write_archive(layers: list[Path], archive: Path) -> None:
+    digests = []
+    for layer in layers:
+        with layer.open("rb") as file:
+            digests.append(f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}")
+    config = json.dumps(
+        {
+            "architecture": architectures()[0],
+            "os": "linux",
+            "config": {},
+            "rootfs": {"type": "layers", "diff_ids": digests},
+        }
+    ).encode()
+    with archive.open("wb") as file:
+        write_docker_archive(file, config, list(zip(digests, layers, strict=True)))

@@ -26,9 +26,9 @@ _THEIRS = ("CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "SSL_CERT_FILE", "SS
 
 @dataclass(frozen=True)
 class RustPrograms:
-    """``packages``: as CRATE/PROGRAM@VERSION; a crate's own lock file names the versions of the others."""
+    """Programs of Rust crates."""
 
-    packages: Sequence[str]
+    packages: Sequence[str]  # as CRATE/PROGRAM@VERSION; a crate's own lock file names the versions of the others
 
     def build(self, directory: Path, together: Sequence[str | Path]) -> None:
         """Write the programs into a directory; everything else is removed, except the sources that cargo keeps in the

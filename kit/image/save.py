@@ -11,9 +11,8 @@ from kit.core.errors import UsageError
 from kit.host.output_file import new_output
 from kit.host.safe_fs import scratch
 from kit.image.decompress import Allowance
-from kit.image.docker_archive import read_docker_archive, write_docker_archive
 from kit.image.image import Image
-from kit.image.image_files import image_files, unpack_layers
+from kit.image.image_files import image_files, read_docker_archive, unpack_layers, write_docker_archive
 
 #: Names with a tag that every registry takes.
 _REFERENCE = re.compile(r"[a-z0-9]+(?:[._:/-]+[a-z0-9]+)*:\w[\w.-]{0,127}")

@@ -16,8 +16,8 @@ from typing import IO, Any
 
 from kit.core.deadline import Deadline
 from kit.core.errors import SESSION_LOG, RunError, TimedOut
-from kit.host.dirtied import BLOCK
 from kit.host.interrupt import interruptible
+from kit.host.page_cache import BLOCK
 
 SOCKET_NAME = "s"
 #: Seconds in which the probe must end its children.

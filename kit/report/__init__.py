@@ -1,4 +1,4 @@
-"""Reports of a session, a night, a fleet: tables, sentences, Markdown, JSON, CSV, pages, plots. Each is a line of
+"""Reports of a session, two sessions, a fleet: tables, sentences, Markdown, JSON, CSV, pages, plots. Each is a line of
 ``renderer``. Pure: computes no figure. Imports analysis, model, parsers and core alone.
 """
 

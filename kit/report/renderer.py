@@ -20,8 +20,6 @@ SESSION = "session"  # Session, Analysis
 SESSIONS = "sessions"  # sequence of Session
 PAGE = "page"  # its title, sequence of SessionView
 BETWEEN = "two sessions"  # Session, Session, SessionDiff
-HISTORY = "history"  # Subject, sequence of ChangeHistory
-NIGHT = "night"  # Night
 FLEET = "fleet"  # FleetAnswer
 
 
@@ -62,18 +60,9 @@ RENDERERS = (
     Renderer("json", SESSION, "data.structured:render_json", "everything as JSON", "json", "application/json"),
     Renderer("csv", SESSION, "data.structured:render_csv", "the samples as CSV", "csv", "text/csv"),
     Renderer("html", PAGE, "page.html:render_html", "a page that needs no network", "html", "text/html"),
-    Renderer("table", BETWEEN, "history.session_diff:render_between", "a table"),
-    Renderer("markdown", BETWEEN, "history.session_diff:render_between_markdown", "a table as Markdown", "md"),
-    Renderer("json", BETWEEN, "history.session_diff:render_between_json", "penalties and changes as JSON", "json"),
-    Renderer("table", HISTORY, "history.history:render_history", "a table, intervals drawn"),
-    Renderer("markdown", HISTORY, "history.history:render_history_markdown", "a table as Markdown", "md"),
-    Renderer("json", HISTORY, "history.history:render_history_json", "series, changes and sessions as JSON", "json"),
-    Renderer("csv", HISTORY, "history.history:render_history_csv", "a line for each session", "csv"),
-    Renderer("terminal", NIGHT, "history.night:render_night_text", "the summary for a terminal"),
-    Renderer("junit", NIGHT, "data.junit:render_junit", "for any CI to show", "xml"),
-    Renderer("summary", NIGHT, "history.night:render_summary", "the summary as Markdown", "md"),
-    Renderer("report", NIGHT, "page.html:render_night_html", "a page that needs no network", "html"),
-    Renderer("nightly", NIGHT, "history.night:render_night_json", "everything that decides the exit code", "json"),
+    Renderer("table", BETWEEN, "text.session_diff:render_between", "a table"),
+    Renderer("markdown", BETWEEN, "text.session_diff:render_between_markdown", "a table as Markdown", "md"),
+    Renderer("json", BETWEEN, "text.session_diff:render_between_json", "penalties and changes as JSON", "json"),
     Renderer("table", FLEET, "fleet.cost:render_fleet_cost", "a table, the answer first"),
     Renderer("markdown", FLEET, "fleet.cost:render_fleet_cost_markdown", "a table as Markdown", "md"),
     Renderer("json", FLEET, "fleet.cost:render_fleet_cost_json", "arms, classes and machines as JSON", "json"),

@@ -18,8 +18,7 @@ from kit.extensions import EXTRAS
 from kit.filesystem import bundled
 from kit.host.assumptions import ASSUMPTIONS, Unmet
 from kit.host.cgroup.cgroup import machine_cpu
-from kit.host.cgroup.counters import pressure, read_counters
-from kit.host.cgroup.energy import machine_energy
+from kit.host.cgroup.counters import machine_energy, pressure, read_counters
 from kit.host.command import require
 from kit.host.machine import Host, read_host
 from kit.host.setting import SETTINGS, read_settings

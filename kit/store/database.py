@@ -47,25 +47,25 @@ class Database:
         self._ready = False
         self._make = make
         scheme, separator, _ = url.partition("://")
-        shown = f"{scheme}{separator}…" if separator else "…"
+        safe_url = f"{scheme}{separator}…" if separator else "…"
         try:
             parsed = make_url(url)
         except (ArgumentError, TypeError, ValueError):  # what can't be parsed may hold a password anywhere
-            raise UsageError(f"--store {shown}: not the URL of a database", _EXAMPLE) from None
-        shown = _shown(parsed)
+            raise UsageError(f"--store {safe_url}: not the URL of a database", _EXAMPLE) from None
+        safe_url = _shown(parsed)
         try:
             self._engine = _engine(parsed, patient)
             self._prepare()
         except DBAPIError as error:
             if patient and self._is_away(error):
                 return
-            message, hint = refusal(error, f"--store {shown}")
+            message, hint = refusal(error, f"--store {safe_url}")
             raise UsageError(message, hint or "check path, rights and server") from None
         except (ArgumentError, NoSuchModuleError, ImportError, TypeError, ValueError) as error:
-            said = _line(error)
+            reason = _line(error)
             if parsed.password:
-                said = said.replace(parsed.password, HIDDEN)
-            raise UsageError(f"--store {shown}: {said}", _EXAMPLE) from None
+                reason = reason.replace(parsed.password, HIDDEN)
+            raise UsageError(f"--store {safe_url}: {reason}", _EXAMPLE) from None
 
     @property
     def name(self) -> str:
@@ -241,9 +241,9 @@ def refusal(error: DBAPIError, where: str) -> tuple[str, str]:
     """Return one line for an error of the database, and its fix; '' if the caller names the fix."""
     message, reason = f"{where}: {_line(error.orig or error)}", error.orig
     if _is_denied(error):
-        said = getattr(reason, "diag", None)
-        if said and said.message_hint:  # of a trigger of the store's: the rest is where in it
-            return f"{where}: {said.message_primary}", said.message_hint
+        diagnostics = getattr(reason, "diag", None)
+        if diagnostics and diagnostics.message_hint:  # of a trigger of the store's: the rest is where in it
+            return f"{where}: {diagnostics.message_primary}", diagnostics.message_hint
         return message, "run kit store grant writer ROLE, or reader, as its owner: kit store --help"
     if not isinstance(reason, sqlite3.Error):
         return message, ""

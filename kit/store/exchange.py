@@ -53,18 +53,18 @@ def is_export(text: str) -> bool:
 def load_lines(lines: Iterable[bytes], source: str) -> Iterator[Session]:
     """Yield the sessions that ``dump_lines`` wrote; ``source`` names the file in errors. One session is in memory at a
     time, or the whole file if jq, for example, has changed its lines. Every value is checked. Raises UsageError."""
-    found = _bounded(lines, source)
-    first = next(found, b"")
+    bounded = _bounded(lines, source)
+    first = next(bounded, b"")
     if first.rstrip().endswith(b'"sessions": ['):
         head = _head(first.rstrip() + b"]}", source)
-        raw = _items(found, source)
+        raw = _items(bounded, source)
     else:
-        head = _head(next(_bounded([b"".join(chain([first], found))], source)), source)
-        raw = (bytes(item) for item in head.sessions)
+        head = _head(next(_bounded([b"".join(chain([first], bounded))], source)), source)
+        raw = (bytes(text) for text in head.sessions)
     if head.schema > EXPORT_SCHEMA:
         raise UsageError(f"{source}: written by a newer kit (schema {head.schema})", "update the kit")
-    for number, item in enumerate(raw, 1):
-        yield _session(item, f"{source}: session {number}")
+    for number, text in enumerate(raw, 1):
+        yield _session(text, f"{source}: session {number}")
 
 
 def _bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
@@ -105,8 +105,8 @@ def _session(text: bytes, where: str) -> Session:
     session = _checked(Session, msgspec.json.encode(parts), where)
     if len({*session.arms}) < len(session.arms) or len(session.arms) > MOST_ARMS:
         raise UsageError(f"{where}: an arm is listed twice, or more than {MOST_ARMS} are", _FIX)
-    found = (_checked(Sample, bytes(raw), where, f"$.samples[{index}]") for index, raw in enumerate(samples))
-    return replace(session, samples=tuple(found), imported=True)
+    decoded = (_checked(Sample, bytes(raw), where, f"$.samples[{index}]") for index, raw in enumerate(samples))
+    return replace(session, samples=tuple(decoded), imported=True)
 
 
 def _checked(kind: type[T], text: bytes, where: str, at: str = "$") -> T:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kit.analysis.fleet.answer import FleetAnswer, answer, settles
 from kit.analysis.fleet.split_session import answer_split
-from kit.analysis.history.history import Entry
+from kit.analysis.session.entry import Entry
 from kit.core.errors import UsageError
 from kit.model.fact import makers
 from kit.model.machine_class import class_of

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from kit.analysis.history.history import Entry, make_entries
-from kit.analysis.history.outcome import Outcome, outcomes
 from kit.analysis.runs.compare import Comparison, compare
 from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.entry import Entry, make_entries
+from kit.analysis.session.outcome import Outcome, outcomes
 from kit.analysis.session.stopping import looks
 from kit.core.errors import RunError
 from kit.model.session import Session

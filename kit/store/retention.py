@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kit.analysis.history.changepoint import CONFIRM
-from kit.analysis.history.retention import find_turning
+from kit.analysis.session.entry import Entry
+from kit.core.errors import UsageError
+from kit.extensions import EXTRAS
 from kit.model.event import FactsKnown
 from kit.model.fact import KEPT
 from kit.model.session import DONE, RUNNING, Session
@@ -31,7 +32,7 @@ class Retention:
     titles: Mapping[str, Sequence[str]] | None = None
     across: Sequence[str] = ()
     machines: tuple[str, ...] = ()
-    confirm: int = CONFIRM
+    confirm: int = 0  # sessions that confirm a change; 0: the usual number
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def find_expired(store: Store, rule: Retention, now: float) -> Expired:
         across = rule.titles.get(title, ()) if rule.titles is not None else rule.across
         listed = list(_heads(store, SessionFilter(title, status=DONE)))
         arms = tuple(dict.fromkeys(arm for item in listed for arm in item.arms))
-        turning = find_turning(store.entries(listed, arms), across, rule.confirm)
+        turning = _find_turning(store.entries(listed, arms), across, rule.confirm)
         kept |= {item.id: turning[item.id] for item in old if item.id in turning and item.id not in kept}
     return Expired(tuple(item for item in old if item.id not in kept), kept)
 
@@ -91,6 +92,14 @@ def remove_expired(store: Store, expired: Expired) -> None:
         if not KEPT.text(head.facts):
             store.take(name, [FactsKnown.of(head.with_facts([KEPT.fact(why)]))])
     store.remove([item.id for item in expired.sessions])
+
+
+def _find_turning(entries: Sequence[Entry], across: Sequence[str], confirm: int) -> Mapping[str, str]:
+    for extra in EXTRAS:
+        if extra.turning:
+            reasons: Mapping[str, str] = extra.load(extra.turning)(entries, across, confirm)
+            return reasons
+    raise UsageError("this kit finds no changes", "leave out --keep-changes")
 
 
 def _titles(rule: Retention) -> Sequence[str]:

@@ -35,52 +35,54 @@ LOOKED_AT = 3000
 
 @dataclass(frozen=True)
 class SessionFilter:
-    """Conditions that sessions must meet; '', None or () for any. ``machine``: the beginning of its id; without a
-    match, of its name in the fleet. ``machines``: one of these ids. ``since``, ``until``: the earliest and latest start
-    (Unix time)."""
+    """Conditions that sessions must meet; '', None or () for any."""
 
     title: str = ""
     arm: str = ""
-    machine: str = ""
+    machine: str = ""  # the beginning of its id; without a match, of its name in the fleet
     status: str = ""
-    since: float | None = field(default=None, kw_only=True)
-    until: float | None = field(default=None, kw_only=True)
-    machines: tuple[str, ...] = field(default=(), kw_only=True)
+    since: float | None = field(default=None, kw_only=True)  # earliest start (Unix time)
+    until: float | None = field(default=None, kw_only=True)  # latest start (Unix time)
+    machines: tuple[str, ...] = field(default=(), kw_only=True)  # one of these ids
 
 
 ANY = SessionFilter()
 
 
-def find_heads(connection: Connection, wanted: SessionFilter, most: int | None, skip: int) -> Sequence[RowMapping]:
+def find_heads(
+    connection: Connection, session_filter: SessionFilter, most: int | None, skip: int
+) -> Sequence[RowMapping]:
     """Return rows, newest first."""
     query = select(sessions).order_by(sessions.c.created.desc(), sessions.c.id.desc())
-    return connection.execute(_only(connection, query, wanted).limit(most).offset(skip)).mappings().all()
+    return connection.execute(_only(connection, query, session_filter).limit(most).offset(skip)).mappings().all()
 
 
 def find_newest_of_each(
-    connection: Connection, wanted: SessionFilter, most: int, skip: int = 0
+    connection: Connection, session_filter: SessionFilter, most: int, skip: int = 0
 ) -> Sequence[RowMapping]:
     """Return rows, newest first: equally many of each machine, ``most`` in all, but one of each at least. The first
     ``skip`` of each are left out."""
     order = sessions.c.created.desc(), sessions.c.id.desc()
-    machines = wanted.machines or ("", *_distinct(connection, "machine", "~>~", "~<~"))
+    machines = session_filter.machines or ("", *_distinct(connection, "machine", "~>~", "~<~"))
     of_each = max(1, most // len(machines))
     query = select(sessions)
     if connection.dialect.name == "sqlite":
         place = func.row_number().over(partition_by=sessions.c.machine, order_by=order).label("place")
-        placed = _only(connection, select(sessions.c.id, place), wanted).subquery()
+        placed = _only(connection, select(sessions.c.id, place), session_filter).subquery()
         query = query.join(placed, placed.c.id == sessions.c.id).where(placed.c.place.between(skip + 1, of_each))
     else:  # which would read and sort the whole table for that, and is led to each machine's end of the index instead
-        known = func.unnest(literal([*machines], ARRAY(Text))).table_valued("name").render_derived()
+        machine_names = func.unnest(literal([*machines], ARRAY(Text))).table_valued("name").render_derived()
         newest = (
             select(sessions.c.id)
-            .where(sessions.c.machine == known.c.name)
+            .where(sessions.c.machine == machine_names.c.name)
             .order_by(*order)
             .limit(max(0, of_each - skip))
             .offset(skip)
         )
-        mine = _only(connection, newest, wanted).correlate(known).lateral()
-        query = query.select_from(known).join(mine, true()).join(sessions, sessions.c.id == mine.c.id)
+        newest_ids = _only(connection, newest, session_filter).correlate(machine_names).lateral()
+        query = (
+            query.select_from(machine_names).join(newest_ids, true()).join(sessions, sessions.c.id == newest_ids.c.id)
+        )
     return connection.execute(query.order_by(*order)).mappings().all()
 
 
@@ -90,10 +92,10 @@ def list_starts(connection: Connection, until: float) -> list[float]:
     return list(connection.execute(query).scalars())
 
 
-def count_heads(connection: Connection, wanted: SessionFilter, most: int) -> int:
+def count_heads(connection: Connection, session_filter: SessionFilter, most: int) -> int:
     """Return the number of sessions, ``most`` at most."""
-    found = _only(connection, select(sessions.c.id), wanted).limit(most).subquery()
-    return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
+    matches = _only(connection, select(sessions.c.id), session_filter).limit(most).subquery()
+    return int(connection.execute(select(func.count()).select_from(matches)).scalar_one())
 
 
 def count_samples(connection: Connection) -> dict[str, int]:
@@ -104,8 +106,8 @@ def count_samples(connection: Connection) -> dict[str, int]:
 
 def find_beginning(connection: Connection, beginning: str, most: int) -> list[str]:
     """Return the ids with this beginning."""
-    mine = sessions.c.id.startswith(beginning, autoescape=True)
-    listed = connection.execute(select(sessions.c.id).where(mine).order_by(sessions.c.id.desc()).limit(most))
+    begins = sessions.c.id.startswith(beginning, autoescape=True)
+    listed = connection.execute(select(sessions.c.id).where(begins).order_by(sessions.c.id.desc()).limit(most))
     return [name for name in listed.scalars() if name.startswith(beginning)]  # SQLite takes A for a
 
 
@@ -147,25 +149,25 @@ def _arms(value: str) -> tuple[str, ...]:
         return ()
 
 
-def _only(connection: Connection, query: Select[Any], wanted: SessionFilter) -> Select[Any]:
+def _only(connection: Connection, query: Select[Any], session_filter: SessionFilter) -> Select[Any]:
     conditions: list[ColumnElement[bool]] = [true()]
-    if wanted.title:
+    if session_filter.title:
         indexed: ColumnClause[str] = literal_column(
             f"substr(kit_sessions.title, 1, {TITLE_LENGTH})"
         )  # in the very words of its index
-        conditions += [indexed == wanted.title[:TITLE_LENGTH], sessions.c.title == wanted.title]
-    if wanted.arm:
-        conditions.append(sessions.c.arms.contains(json.dumps(wanted.arm), autoescape=True))
-    if wanted.machine:
-        conditions.append(_on_machine(connection, wanted.machine))
-    if wanted.machines:
-        conditions.append(sessions.c.machine.in_(wanted.machines))
-    if wanted.since is not None:
-        conditions.append(sessions.c.created >= wanted.since)
-    if wanted.until is not None:
-        conditions.append(sessions.c.created <= wanted.until)
-    if wanted.status:
-        conditions.append(sessions.c.status == wanted.status)
+        conditions += [indexed == session_filter.title[:TITLE_LENGTH], sessions.c.title == session_filter.title]
+    if session_filter.arm:
+        conditions.append(sessions.c.arms.contains(json.dumps(session_filter.arm), autoescape=True))
+    if session_filter.machine:
+        conditions.append(_on_machine(connection, session_filter.machine))
+    if session_filter.machines:
+        conditions.append(sessions.c.machine.in_(session_filter.machines))
+    if session_filter.since is not None:
+        conditions.append(sessions.c.created >= session_filter.since)
+    if session_filter.until is not None:
+        conditions.append(sessions.c.created <= session_filter.until)
+    if session_filter.status:
+        conditions.append(sessions.c.status == session_filter.status)
     return query.where(and_(*conditions))
 
 
@@ -175,10 +177,10 @@ def _on_machine(connection: Connection, name: str) -> ColumnElement[bool]:
     by_id = sessions.c.machine.startswith(name[:MACHINE_LENGTH], autoescape=True)
     if connection.execute(select(sessions.c.id).where(by_id).limit(1)).first():
         return by_id
-    named = sessions.c.facts.contains(encode_json({WORKER.key: name})[1:-2], autoescape=True)
+    by_name = sessions.c.facts.contains(encode_json({WORKER.key: name})[1:-2], autoescape=True)
     newest = find_newest_of_each(connection, ANY, LOOKED_AT)
     machines = {row["machine"] for row in newest if WORKER.text(_facts(row["facts"])).startswith(name)}
-    return sessions.c.machine.in_(machines) & named
+    return sessions.c.machine.in_(machines) & by_name
 
 
 def _facts(value: str) -> dict[str, str]:

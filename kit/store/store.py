@@ -38,8 +38,8 @@ from kit.store.session_query import (
 )
 
 if TYPE_CHECKING:
-    from kit.analysis.history.history import Entry
     from kit.analysis.runs.compare import Comparison
+    from kit.analysis.session.entry import Entry
     from kit.store.kept_outcomes import KeptOutcomes
 
 
@@ -57,9 +57,9 @@ def open_store(
     server does not answer; the store is opened once it does."""
     store = reach_store(url, default, read_only, tell, patient)
     if not read_only:
-        for item in deliver(store, outbox_directory(default.parent)):
-            if item.store in ("", store.name) and item.waits != STILL_RUNS:
-                tell(str(item))
+        for delivery in deliver(store, outbox_directory(default.parent)):
+            if delivery.store in ("", store.name) and delivery.waits != STILL_RUNS:
+                tell(str(delivery))
     return store
 
 
@@ -124,12 +124,12 @@ class Store:
         with self._database.writing() as connection:
             _add(connection, session)
 
-    def add_new(self, given: Iterable[Session]) -> frozenset[str]:
+    def add_new(self, new_sessions: Iterable[Session]) -> frozenset[str]:
         """Store all of these sessions, or none; those whose ids exist stay as they are. Return these ids. Reads one
         session at a time, and passes on errors of reading."""
         there = set()
         with self._database.writing() as connection:
-            for session in given:
+            for session in new_sessions:
                 if connection.execute(select(sessions.c.id).where(sessions.c.id == session.id)).first():
                     there.add(session.id)
                 else:
@@ -168,21 +168,21 @@ class Store:
         """Return each session's outcomes for the whole run's elapsed time, by id, as far as they are stored."""
         return self._outcomes.results(names)
 
-    def list(self, wanted: SessionFilter = ANY, most: int | None = None, skip: int = 0) -> tuple[Session, ...]:
+    def list(self, session_filter: SessionFilter = ANY, most: int | None = None, skip: int = 0) -> tuple[Session, ...]:
         """Return matching sessions without their samples, newest first: ``most`` after the first ``skip``."""
         with self._database.reading() as connection:
-            return tuple(filter(None, map(self._head, find_heads(connection, wanted, most, skip))))
+            return tuple(filter(None, map(self._head, find_heads(connection, session_filter, most, skip))))
 
-    def newest_of_each(self, wanted: SessionFilter, most: int, skip: int = 0) -> tuple[Session, ...]:
+    def newest_of_each(self, session_filter: SessionFilter, most: int, skip: int = 0) -> tuple[Session, ...]:
         """Return sessions without their samples, newest first: equally many of each machine, about ``most`` in all.
         Each machine has one at least; the first ``skip`` of each are left out."""
         with self._database.reading() as connection:
-            return tuple(filter(None, map(self._head, find_newest_of_each(connection, wanted, most, skip))))
+            return tuple(filter(None, map(self._head, find_newest_of_each(connection, session_filter, most, skip))))
 
-    def count(self, wanted: SessionFilter = ANY, most: int = COUNTED) -> int:
+    def count(self, session_filter: SessionFilter = ANY, most: int = COUNTED) -> int:
         """Return the number of matching sessions, ``most`` at most."""
         with self._database.reading() as connection:
-            return count_heads(connection, wanted, most)
+            return count_heads(connection, session_filter, most)
 
     def starts(self, until: float) -> Sequence[float]:
         """Return when the sessions up to that time began (Unix time), newest first."""
@@ -238,13 +238,13 @@ class Store:
     def _by_beginning(self, name: str) -> str:
         """Return the id."""
         if name == "last":
-            found: Sequence[str] = [item.id for item in self.list(most=_FIRST)][:1]
+            matches: Sequence[str] = [head.id for head in self.list(most=_FIRST)][:1]
         else:
-            found = self.names(name) if name else ()
-        if len(found) != 1:
-            what = "no session" if not found else f"{len(found)} sessions begin with"
+            matches = self.names(name) if name else ()
+        if len(matches) != 1:
+            what = "no session" if not matches else f"{len(matches)} sessions begin with"
             raise UsageError(f"{what} '{name}'", "list them with kit sessions; 'last' is the newest")
-        return found[0]
+        return matches[0]
 
     def writing(self) -> AbstractContextManager[Connection]:
         """Return a transaction for what extras store: all of it, or nothing."""

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from kit.analysis.history.changepoint import P
 from kit.analysis.stats.divisive import WINDOW, _chance, _is_below, find_points
 from kit.analysis.stats.estimators import Floats
+from kit.extra.history.analysis.changepoint import P
 
 NOISE = 0.02
 #: In the loop of seconds (profile quick) a quarter.

@@ -8,8 +8,8 @@ import pytest
 
 from kit.analysis.fleet.answer import FleetAnswer, answer, answer_sessions, find_apart
 from kit.analysis.fleet.cost import MachineRatio, find_outliers, over_machines, split_ratios
-from kit.analysis.history.history import Entry
 from kit.analysis.session.analyse import analyse
+from kit.analysis.session.entry import Entry
 from kit.analysis.stats.estimate import MORE, NO_INTERVAL, Interval
 from kit.model.session import Session
 from tests.nights import entry, night

@@ -43,7 +43,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.mark.promise("what others wrote", "No text of a store, an import or an export acts in a shell by completion.")
 def test_arms_of_a_store_do_not_act(home: Path) -> None:
-    done = in_fork(KIT_HOME=str(home), _KIT_COMPLETE="bash_complete", COMP_WORDS="kit history smoke ", COMP_CWORD="3")
+    done = in_fork(KIT_HOME=str(home), _KIT_COMPLETE="bash_complete", COMP_WORDS="kit sessions --arm ", COMP_CWORD="3")
     offered = [line.partition(",")[2] for line in done.stdout.splitlines()]
     assert offered and not [word for word in offered if word in ACTING or "ran" in word], visible(done.stdout)
     assert "bare" in offered, done.stderr
@@ -55,16 +55,16 @@ def test_bash_runs_nothing_of_a_store(home: Path, tmp_path: Path) -> None:
     """Completes as bash does, then runs the command line that it has made."""
     program = tmp_path / "bin/kit"
     program.parent.mkdir()
-    done = in_fork(KIT_HOME=str(home), _KIT_COMPLETE="bash_complete", COMP_WORDS="kit history smoke ", COMP_CWORD="3")
+    done = in_fork(KIT_HOME=str(home), _KIT_COMPLETE="bash_complete", COMP_WORDS="kit sessions --arm ", COMP_CWORD="3")
     (tmp_path / "said").write_text(done.stdout)
     program.write_text(f'#!/bin/sh\n[ -z "$_KIT_COMPLETE" ] || exec cat {tmp_path}/said\n')
     program.chmod(0o755)
     script = f"""
         PATH={program.parent}:$PATH
         {in_fork("completion", "bash").stdout}
-        COMP_LINE='kit history smoke ' COMP_POINT=18 COMP_WORDS=(kit history smoke '') COMP_CWORD=3
-        _kit_completion kit '' smoke
-        for word in "${{COMPREPLY[@]}}"; do eval "kit history smoke $word"; done
+        COMP_LINE='kit sessions --arm ' COMP_POINT=19 COMP_WORDS=(kit sessions --arm '') COMP_CWORD=3
+        _kit_completion kit '' --arm
+        for word in "${{COMPREPLY[@]}}"; do eval "kit sessions --arm $word"; done
         echo "${{#COMPREPLY[@]}} words"
     """
     ran = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)

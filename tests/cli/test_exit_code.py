@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analysis.history.night import Part, Task
 from kit.core.errors import BusyError, KitError, RunError
 from kit.core.exit_code import BUSY, DONE, FAILED, MEANINGS, NOT_RUN, USAGE, worst
+from kit.extra.history.analysis.night import Part, Task
 from kit.model.sample import Sample
 from kit.model.session import DONE as COMPLETE
 from kit.model.session import FAILED as LOST

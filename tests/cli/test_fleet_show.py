@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from kit.analysis.history.night import Night, Task
-from kit.analysis.history.regression import Rule
 from kit.cli import fleet_compare
+from kit.extra.history import fleet_history
+from kit.extra.history.analysis.night import Night, Task
+from kit.extra.history.analysis.regression import Rule
+from kit.extra.history.nightly.run import assess
+from kit.extra.history.report.night import render_summary
 from kit.fleet.client import run
 from kit.model.session import INTERRUPTED, Request, Session
-from kit.nightly.run import assess
-from kit.report.history.night import render_summary
-from kit.store import fleet_history, open_store
+from kit.store import open_store
 from tests.command_line import Kit
 from tests.nights import on
 

@@ -11,19 +11,20 @@ from pathlib import Path
 import click
 import pytest
 
-from kit.analysis.history.night import Night, Part, Task
-from kit.analysis.history.regression import missing
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.threshold import parse_threshold
 from kit.cli import COMMANDS, cli
 from kit.cli.schemas import DOCUMENTS
 from kit.core.codec import encode_json
 from kit.core.paths import find_paths
+from kit.extra.history.analysis.night import Night, Part, Task
+from kit.extra.history.analysis.regression import missing
+from kit.extra.history.renderers import NIGHT
+from kit.extra.history.report.night import render_night_json
+from kit.extra.history.tracks import find_tracks
 from kit.model.machine import Member
-from kit.report.history.night import render_night_json
-from kit.report.renderer import NIGHT, find
+from kit.report.renderer import find
 from kit.session.trial import Diagnosis
-from kit.store.series import find_tracks
 from tests.command_line import Kit
 from tests.json_schemas import check_document, published
 from tests.nights import ladder_session, night, on

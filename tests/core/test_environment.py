@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from kit.core.environment import VARIABLES
-from kit.host.commit import CI_VARIABLES
+from kit.host.git import CI_VARIABLES
 
 ROOT = Path(__file__).parents[2] / "kit"
 #: What every program reads, what sudo sets, a request's path of a web server, and what the kit gives its own programs.

@@ -9,7 +9,7 @@ from kit.core.errors import MORE_ROOM, RunError
 from kit.engines.dockerd import Dockerd
 from kit.engines.engine import EngineConfig
 from kit.engines.oci_runtime import registered_blocker, runtime_blocker, runtime_errors
-from kit.engines.podman import PodmanEngine, PodmanService
+from kit.engines.podman import PODMAN, PodmanService
 from kit.engines.root import EngineRoot
 from kit.engines.supervisor import DaemonDirs
 from kit.host.machine import read_host
@@ -121,5 +121,5 @@ def test_podman_that_can_t_raise_limits_leaves_them_out_of_every_runtime(
 )
 def test_podman_without_root_says_what_it_can_t_have(text: str, reason: str, path: Path, tmp_path: Path) -> None:
     setting = EngineConfig("x", tmp_path, tmp_path, Journal(tmp_path / "journal" / "x.jsonl", {}), "none")
-    blocked = PodmanEngine(setting).check(parse_arm(text), replace(read_host(), root=False))
+    blocked = PODMAN(setting).check(parse_arm(text), replace(read_host(), root=False))
     assert blocked is not None and blocked.reason.startswith(reason)

@@ -12,7 +12,7 @@ import pytest
 MAKE = """
 import os, signal, sys
 from pathlib import Path
-from kit.filesystem.loop import loop_device
+from kit.filesystem.block import loop_device
 from kit.host.recovery.journal import Journal
 from kit.session.setup.cleanups import CLEANUPS
 journal = Journal(Path(sys.argv[1]) / "journals/20260101-000000-aaaa.journal", CLEANUPS)

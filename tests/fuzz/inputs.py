@@ -26,6 +26,7 @@ from kit.core.errors import UsageError
 from kit.core.quantity import cpu_list, duration, pairs, percentage, size
 from kit.core.sanitize import printable
 from kit.extra.exchange.runs import read_runs
+from kit.extra.history.nightly.file import parse_nightly
 from kit.extra.tracing.bpftrace import read_maps
 from kit.extra.tracing.calls import rows
 from kit.extra.tracing.cpu_attribution import Parts
@@ -61,7 +62,6 @@ from kit.model.profile import CpuProfile
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import DONE, FAILED, NotRun
 from kit.model.sweep import parse_point, points
-from kit.nightly.file import parse_nightly
 from kit.parsers import parse_report
 from kit.parsers.task import BuildTask
 from kit.probe.client import Probe

@@ -16,13 +16,13 @@ from kit.core.errors import KitError, UnavailableError, UsageError
 from kit.core.quantity import duration, size, word_pairs
 from kit.core.toml import parse_toml
 from kit.extra.exchange.runs import read_runs
+from kit.extra.history.nightly.file import parse_nightly
 from kit.filesystem import BackingOptions, bundled, find_profile, read_profiles
 from kit.filesystem.profile import parse_profiles
 from kit.model.arm import parse_arm, parse_arms
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request
 from kit.model.sweep import points
-from kit.nightly.file import parse_nightly
 from kit.parsers import parse_report
 from kit.session.execute.fetch import take_fetched
 from kit.session.plan.planning import find_scenario, plan_of

@@ -11,23 +11,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.analysis.history.changepoint import track
-from kit.analysis.history.history import make_entry
-from kit.analysis.history.night import Night, Part, Task
-from kit.analysis.history.outcome import outcomes
-from kit.analysis.history.session_diff import compare_sessions
 from kit.analysis.session.analyse import analyse
+from kit.analysis.session.entry import make_entry
+from kit.analysis.session.outcome import outcomes
+from kit.analysis.session.session_diff import compare_sessions
 from kit.core.sanitize import visible
+from kit.extra.history.analysis.changepoint import track
+from kit.extra.history.analysis.night import Night, Part, Task
+from kit.extra.history.report.history import Subject, render_history, render_history_csv, render_history_json
+from kit.extra.history.report.junit import render_junit
+from kit.extra.history.report.night import render_night_json, render_summary
+from kit.extra.history.report.page import track_views
 from kit.model.session import Session
 from kit.report import render
-from kit.report.data.junit import render_junit
 from kit.report.data.structured import session_facts
-from kit.report.history.history import Subject, render_history, render_history_csv, render_history_json
-from kit.report.history.night import render_night_json, render_summary
-from kit.report.history.session_diff import render_between
 from kit.report.page.html import render_html
 from kit.report.page.page import view
 from kit.report.renderer import SESSION, SESSIONS, names, renderers
+from kit.report.text.session_diff import render_between
 from tests.mutation import mutated
 from tests.nights import night
 
@@ -53,7 +54,7 @@ def render_everywhere(session: Session) -> None:
         render_history(subject, tracks[-1:])
         _strict(render_history_json(subject, tracks[-1:]))
         render_history_csv(subject, tracks[-1:])
-    made = view(session, analysis, tracks)
+    made = view(session, analysis, track_views(tracks, session.id))
     render_html(session.title, [made])
     for picture in made.pictures:
         for element in ElementTree.fromstring(picture.file()).iter():

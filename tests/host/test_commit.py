@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.host.commit import CI_VARIABLES, ci_commit, find_commit
+from kit.host.git import CI_VARIABLES, ci_commit, find_commit
 from tests.needs import needs
 from tests.ordinary_user import ordinary_user
 from tests.repository import git

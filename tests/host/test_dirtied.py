@@ -6,7 +6,7 @@ import pytest
 
 from kit.filesystem import BackingOptions, make_backing
 from kit.filesystem.backing import GIB
-from kit.host.dirtied import counts_whole_folios
+from kit.host.page_cache import counts_whole_folios
 from kit.host.recovery.journal import Journal
 from kit.session.setup.cleanups import CLEANUPS
 

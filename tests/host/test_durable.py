@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.extra.guest.cached_probe import Trial, answer
 from kit.extra.guest.kernel_cache import KernelCache
+from kit.extra.guest.qemu import Trial, answer
 from kit.host.command import run
 from kit.host.durable import publish, read_record, write_file, write_record
 from kit.image import ImageCache

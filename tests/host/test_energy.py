@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.host.cgroup import counters
-from kit.host.cgroup.energy import EnergyMeter
+from kit.host.cgroup.counters import EnergyMeter
 from kit.model.fact import ENERGY_SOURCE
 from kit.session.setup.facts import _energy
 

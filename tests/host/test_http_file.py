@@ -11,7 +11,7 @@ from threading import Event, Thread
 import pytest
 
 from kit.core.errors import RunError
-from kit.host import http_file
+from kit.host import remote_cache
 from kit.host.remote_cache import parse_peer
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -57,24 +57,24 @@ def sending(first: bytes, then: bytes) -> Iterator[str]:
 def test_a_server_that_sends_a_byte_at_a_time_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bytes, then: bytes
 ) -> None:
-    monkeypatch.setattr(http_file, "_WINDOW", 1)
+    monkeypatch.setattr(remote_cache, "_WINDOW", 1)
     slow = pytest.raises(RunError, match="it is too slow: it sends less than 320 KiB/s")
     with sending(first, then) as sandbox, slow:
         parse_peer(sandbox).bring("rootfs.tar", tmp_path / "rootfs.tar", 1_000_000, None, print)
 
 
 def test_one_that_is_slow_is_waited_for_while_enough_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_file, "_WINDOW", 1)
-    monkeypatch.setattr(http_file, "_LEAST", 10)
+    monkeypatch.setattr(remote_cache, "_WINDOW", 1)
+    monkeypatch.setattr(remote_cache, "_LEAST", 10)
     with sending(HEAD + b"Content-Length: 3000\r\n\r\n", bytes(30)) as sandbox:
         parse_peer(sandbox).bring("rootfs.tar", tmp_path / "rootfs.tar", 3000, None, print)
     assert (tmp_path / "rootfs.tar").read_bytes() == bytes(3000)
 
 
 def test_a_slow_disk_of_this_machine_is_no_slow_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_file, "_WINDOW", 1)
+    monkeypatch.setattr(remote_cache, "_WINDOW", 1)
     first = HEAD + b"Content-Length: 400000\r\n\r\n" + bytes(400_000)
-    with sending(first, b"") as sandbox, http_file.http_file(sandbox, "rootfs.tar") as chunks:
+    with sending(first, b"") as sandbox, remote_cache.http_file(sandbox, "rootfs.tar") as chunks:
         assert chunks
         length = len(next(chunks))
         Event().wait(2)  # longer than the server may say nothing

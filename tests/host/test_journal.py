@@ -13,9 +13,7 @@ import pytest
 
 from kit.core.errors import MachineError, RunError
 from kit.host.command import run
-from kit.host.recovery.journal import Journal, check_entry
-from kit.host.recovery.process_id import Owner
-from kit.host.recovery.recovery import Cleaned, clean
+from kit.host.recovery.journal import Cleaned, Journal, Owner, check_entry, clean
 from kit.session.setup.cleanups import CLEANUPS
 
 DIE = """
@@ -140,7 +138,7 @@ def test_a_process_is_distinguished_from_others_with_its_number(tmp_path: Path) 
 
 def test_a_zombie_is_dead() -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", "from kit.host.recovery.process_id import Owner; print(*Owner.me().words)"],
+        [sys.executable, "-c", "from kit.host.recovery.journal import Owner; print(*Owner.me().words)"],
         stdout=subprocess.PIPE, text=True)  # fmt: skip
     assert process.stdout
     owner = Owner.parse(process.stdout.read().split())

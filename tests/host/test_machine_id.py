@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.host.machine_id import _given, _kept
+from kit.host.machine import _given, _kept
 
 ID = "0123456789abcdef" * 2
 

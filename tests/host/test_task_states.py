@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kit.host.cgroup.cgroup import Cgroup
-from kit.host.cgroup.task_states import waits
+from kit.host.cgroup.freezer import waits
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import RunError, UsageError
-from kit.image.recipe import explain, parse_recipe, read_recipe, recipes
+from kit.image.mmdebstrap import explain
+from kit.image.recipe import parse_recipe, read_recipe, recipes
 
 GOOD = 'summary = "mine"\nsuite = "bookworm"\npackages = ["gcc", "make"]\n'
 

@@ -20,12 +20,12 @@ import pytest
 
 from kit.cli import COMMANDS, cli
 from kit.core.paths import APP, find_paths
+from kit.extra.history.nightly.file import parse_nightly
 from kit.filesystem import read_profiles
 from kit.image import ImageCache
 from kit.model.options import OPTIONS, SHARED
 from kit.model.scenariofile import parse_scenario
 from kit.model.settings import read_settings
-from kit.nightly.file import parse_nightly
 from tests.command_line import Kit
 from tests.nights import night
 from tests.ordinary_user import Account, made_up_user

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kit.core.exit_code import FAILED, NOT_RUN
-from kit.host.commit import CI_VARIABLES
-from kit.nightly.file import parse_nightly
+from kit.extra.history.nightly.file import parse_nightly
+from kit.host.git import CI_VARIABLES
 from tests.command_line import Kit
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

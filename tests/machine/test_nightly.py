@@ -9,16 +9,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kit.analysis.history.night import Night, Part, Task
-from kit.analysis.history.regression import CHANGE, Rule
 from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import UsageError
 from kit.core.exit_code import DONE, FAILED, NOT_RUN, OVER_LIMIT
+from kit.extra.history.analysis.night import Night, Part, Task
+from kit.extra.history.analysis.regression import CHANGE, Rule
+from kit.extra.history.nightly.file import parse_nightly
+from kit.extra.history.nightly.run import assess
+from kit.extra.history.report.junit import render_junit
+from kit.extra.history.report.night import render_night_json, render_summary
 from kit.model.session import NotRun, Request
-from kit.nightly.file import parse_nightly
-from kit.nightly.run import assess
-from kit.report.data.junit import render_junit
-from kit.report.history.night import render_night_json, render_summary
 from kit.store import Store, open_store
 from tests.command_line import Kit
 from tests.nights import night

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import UsageError
+from kit.extra.history.nightly.file import parse_nightly
 from kit.extra.pytest_plugin.runner import SessionRunner
 from kit.model.options import read_options
 from kit.model.session import Request
-from kit.nightly.file import parse_nightly
 from kit.session.setup.facts import version_facts
 from tests.command_line import in_fork
 

@@ -32,7 +32,7 @@ from kit.model.command_line import until_decided_command
 from kit.model.plan import Plan, make_plan
 from kit.model.session import Request
 from kit.model.settings import option_values, merged, read_settings
-from kit.nightly.file import known_keys, parse_nightly
+from kit.extra.history.nightly.file import known_keys, parse_nightly
 
 def read(*words):
     context = compare.make_context("compare", [*words, "--arms", "bare", "--", "make"])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kit.core.errors import UsageError
+from kit.extra.history.nightly.file import parse_nightly
 from kit.model.arm import parse_arm, parse_arms
 from kit.model.default_driver import Docker
 from kit.model.options import SessionOptions, read_options
 from kit.model.plan import make_plan, reference_of
 from kit.model.session import Request, title_of
 from kit.model.variant import in_variants, unvaried_name
-from kit.nightly.file import parse_nightly
 
 TWO = (("a", "make -j2"), ("b", "make -j4"))
 REVISIONS = (("old", "v1"), ("new", "main"))

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from markdown_it import MarkdownIt
 
-from kit.analysis.history.night import Night, Part, Task
 from kit.analysis.session.analyse import analyse
+from kit.extra.history.analysis.night import Night, Part, Task
+from kit.extra.history.report.night import render_summary
 from kit.model.session import Session
 from kit.report import render
-from kit.report.history.night import render_summary
 from tests.nights import ladder_session
 
 

@@ -17,17 +17,18 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Page
 
-from kit.analysis.history.changepoint import track
-from kit.analysis.history.night import Night, Part, Task
 from kit.analysis.session.analyse import Analysis, analyse
 from kit.core.redact import redact
 from kit.core.sanitize import visible
+from kit.extra.history.analysis.changepoint import track
+from kit.extra.history.analysis.night import Night, Part, Task
+from kit.extra.history.report.junit import render_junit
+from kit.extra.history.report.night import render_night_json, render_summary
+from kit.extra.history.report.page import track_views
 from kit.model.event import SampleTaken
 from kit.model.session import NotRun, Request, Session
 from kit.parsers.figure import Reported
 from kit.report import render
-from kit.report.data.junit import render_junit
-from kit.report.history.night import render_night_json, render_summary
 from kit.report.page.html import render_html
 from kit.report.page.page import SessionView, view
 from kit.report.plot import Picture
@@ -49,7 +50,9 @@ def views(bad: str) -> list[SessionView]:
     nights = [spoiled(night(i, 0.05), bad, arms_too=True) for i in range(3)]
     phase = f"build{bad}"
     past = track([entry(item, phase) for item in nights], nights[-1].id)
-    return [view(item, analyse(item)) for item in (ladder, arms)] + [view(nights[-1], analyse(nights[-1]), [past])]
+    return [view(item, analyse(item)) for item in (ladder, arms)] + [
+        view(nights[-1], analyse(nights[-1]), track_views([past], nights[-1].id))
+    ]
 
 
 class _Active(HTMLParser):

@@ -14,8 +14,6 @@ from kit.report.page import filters
 from kit.report.renderer import (
     BETWEEN,
     FLEET,
-    HISTORY,
-    NIGHT,
     PAGE,
     RENDERERS,
     SESSION,
@@ -30,7 +28,7 @@ from tests.changed_kit import ChangedKit
 from tests.nights import ladder_session
 
 #: With how many values a renderer of each kind is called; those of an extra's own subject with one, if it isn't here.
-GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, HISTORY: 2, NIGHT: 1, FLEET: 1}
+GIVEN = {SESSION: 2, SESSIONS: 1, PAGE: 2, BETWEEN: 3, FLEET: 1, "history": 2}
 ADDED: list[Renderer] = [item for extra in EXTRAS for name in extra.renderers.values() for item in extra.load(name)]
 
 

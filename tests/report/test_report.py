@@ -11,16 +11,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kit.analysis.history.night import Night, Part, Task
-from kit.analysis.history.regression import Rule
 from kit.analysis.session.analyse import analyse, detectable
+from kit.extra.history.analysis.night import Night, Part, Task
+from kit.extra.history.analysis.regression import Rule
+from kit.extra.history.nightly.run import assess
+from kit.extra.history.report.junit import render_junit
 from kit.extra.pytest_plugin.compare import _fail_unless_whole
 from kit.model.sample import Phase, Sample
 from kit.model.session import NotRun, Request, Session
-from kit.nightly.run import assess
 from kit.parsers.figure import MORE, Reported
 from kit.report import render
-from kit.report.data.junit import render_junit
 from kit.report.format.interval import percent_interval
 from kit.report.format.verdict import power
 from tests.stores import new_store

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from kit.analysis.history.night import Task
 from kit.analysis.session.threshold import parse_threshold
 from kit.core.errors import KitError, UsageError
 from kit.core.paths import find_paths
+from kit.extra.history.analysis.night import Task
+from kit.extra.history.nightly.job import Job
+from kit.extra.history.nightly.run import run_night
 from kit.fleet.address import Address
 from kit.fleet.client.run import FleetContext, run_each, run_split
 from kit.host.lock import machine_lock
 from kit.model.machine import Selection
 from kit.model.session import Request, Session
-from kit.nightly.job import Job
-from kit.nightly.run import run_night
 from kit.report.text.progress import Quiet
 from kit.session.plan.check import check_request
 from tests.command_line import Kit

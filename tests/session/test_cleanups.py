@@ -16,7 +16,7 @@ import pytest
 from kit.core.errors import MachineError
 from kit.core.paths import Paths, apart, find_paths, is_run_directory
 from kit.extra.guest.disk import cached_disk
-from kit.host.recovery.recovery import Cleaned
+from kit.host.recovery.journal import Cleaned
 from kit.host.safe_fs import scratch
 from kit.report.text.progress import Quiet
 from kit.session.execute.session_loop import held_machine

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kit.analysis.fleet.cost import LEAST, FleetRatio, MachineRatio, over_machines
-from kit.analysis.history.history import Conditions, Entry, agree, differences, make_entry
-from kit.analysis.history.outcome import outcomes
 from kit.analysis.runs.compare import Comparison, is_control
 from kit.analysis.session.analyse import Analysis, whole_real
+from kit.analysis.session.entry import Conditions, Entry, agree, differences, make_entry
+from kit.analysis.session.outcome import outcomes
 from kit.analysis.stats import estimators
 from kit.analysis.stats.arm_variance import median_share
 from kit.analysis.stats.estimate import Interval

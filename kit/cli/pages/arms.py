@@ -60,7 +60,7 @@ def unions() -> str:
 
 def described() -> str:
     """Return the lines that name every engine's drivers, and the options of some."""
-    own = " ".join(driver.name for driver in graph_drivers() if driver.listed)
+    listed = " ".join(driver.name for driver in graph_drivers() if driver.listed)
     engines = (
         f"docker@29/{IMAGE_STORE} (that version, in a root of its own), {_named('podman')}, "
         f"system/DRIVER (the Docker that is running), {_named('containerd')} (containerd by itself)"
@@ -69,31 +69,31 @@ def described() -> str:
         f"{IMAGE_STORE} (containerd's image store, Docker {IMAGE_STORE_SINCE} or later; "
         f"its default since {IMAGE_STORE_DEFAULT_SINCE})"
     )
-    lines = [_wrapped(f"drivers: {own}; {store}; with an engine before them:", "  "), _wrapped(engines, "    ")]
+    lines = [_wrapped(f"drivers: {listed}; {store}; with an engine before them:", "  "), _wrapped(engines, "    ")]
     return "\n".join([*lines, _wrapped("; ".join(_options()), "  ")])
 
 
 def _named(engine: str) -> str:
     """Return an engine's drivers; a driver that some versions lack is listed with a version that has it."""
-    shown = [driver for driver in drivers(engine) if driver.listed]
-    everywhere = " ".join(f"{engine}/{driver.name}" for driver in shown if not driver.root)
-    return ", ".join([everywhere, *(f"{engine}@{driver.root}/{driver.name}" for driver in shown if driver.root)])
+    listed = [driver for driver in drivers(engine) if driver.listed]
+    everywhere = " ".join(f"{engine}/{driver.name}" for driver in listed if not driver.root)
+    return ", ".join([everywhere, *(f"{engine}@{driver.root}/{driver.name}" for driver in listed if driver.root)])
 
 
 def _options() -> list[str]:
     """Return the options and their drivers."""
-    having: dict[str, list[str]] = {}
-    said: dict[str, Options] = {}
+    arms: dict[str, list[str]] = {}
+    listed: dict[str, Options] = {}
     for engine in (UNION, *(engine for engine in DRIVERS if engine != UNION)):
         for driver in drivers(engine):
             for options in (driver.features, driver.options):
                 if options.shown:
-                    said[options.shown] = options
+                    listed[options.shown] = options
                     words = f"{UNION}:{driver.name}" if engine == UNION else arm_words(engine, driver.name)
-                    having.setdefault(options.shown, []).append(words)
+                    arms.setdefault(options.shown, []).append(words)
     return [
-        f"of {options.of}{', on ' if options.of else ''}{', '.join(having[shown])}: {shown}"
-        for shown, options in said.items()
+        f"of {options.of}{', on ' if options.of else ''}{', '.join(arms[text])}: {text}"
+        for text, options in listed.items()
     ]
 
 

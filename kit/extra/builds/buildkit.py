@@ -2,54 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 
-from kit.core.errors import MachineError
 from kit.engines.backing_root import BackingRoot
-from kit.engines.engine import EngineConfig
-from kit.engines.managed import driver_errors
+from kit.engines.engine import Blocker
+from kit.engines.managed import EngineKind, Installation, PrivateEngine
 from kit.engines.root import versions
-from kit.extra.builds.building import BuildingEngine
+from kit.extra.builds.building import BuildClient
 from kit.extra.builds.buildkitd import Buildkitd
 from kit.extra.builds.client import client_environment
 from kit.extra.builds.output import printed_in_buildkit
 from kit.extra.builds.tool import BuildTool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import which
+from kit.host.machine import Host
 from kit.model.arm import Arm
-from kit.model.fact import PROGRAM, Fact
+from kit.model.fact import Fact
 
 
-class BuildkitEngine(BuildingEngine[Buildkitd]):
-    root_of = "buildkit"
-    tools = ("buildkitd", "buildctl", "runc")
+class BuildkitStarter:
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
 
-    def __init__(self, setting: EngineConfig, version: str = "") -> None:
-        super().__init__(setting, version, f"bk{version}-" if version else "bk-")
+    def check(self, arm: Arm, host: Host) -> Blocker | None:
+        """Debian has no package of BuildKit."""
+        missing = next((tool for tool in _TOOLS[:2] if not which(tool)), "")
+        if missing and host.root and not self._installation.version:
+            from_source = f"build:buildkit@{versions('buildkit')[-1]}/{arm.driver}"
+            reason = f"{missing} is not installed"
+            return Blocker(reason, f"use {from_source}, built from source, or +buildkit of Docker")
+        return self._installation.check(arm, host)
 
-    def require_tools(self, arm: Arm) -> None:
-        """Raises MachineError. Debian has no package of BuildKit."""
-        missing = next((tool for tool in self.tools[:2] if not which(tool)), "")
-        if missing:
-            replacement = f"build:buildkit@{versions('buildkit')[-1]}/{arm.driver}"
-            raise MachineError(
-                f"{missing} is not installed", f"use {replacement}, built from source, or +buildkit of Docker"
-            )
-        super().require_tools(arm)
-
-    def start_daemon(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot) -> Buildkitd:
-        daemon = Buildkitd(arm.driver, self.home(backing_root, self.new_name("d"), f"buildkit-{arm.driver}"))
+    def start(
+        self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str, options: Sequence[str]
+    ) -> Buildkitd:
+        daemon = Buildkitd(arm.driver, self._installation.home(backing_root, name, f"buildkit-{arm.driver}"))
         stack.callback(daemon.stop)
-        with driver_errors(arm, backing_root):
-            daemon.start()
+        daemon.start()
         return daemon
 
-    def fill_daemon(self, daemon: Buildkitd, arm: Arm, backing_root: BackingRoot) -> list[Fact]:
+
+class BuildkitSnapshotters:
+    """BuildKit's storage drivers, of which it has no settings."""
+
+    def options(self, stack: ExitStack, arm: Arm, backing_root: BackingRoot, name: str) -> Sequence[str]:
+        return ()
+
+    def status(self, daemon: Buildkitd) -> str:
+        return ""
+
+
+class BuildctlBuilder:
+    """buildctl build, from and to images in OCI layout."""
+
+    def check(self, arm: Arm) -> Blocker | None:
+        return None
+
+    def load(self, daemon: Buildkitd, backing_root: BackingRoot) -> None:
         daemon.store.add(backing_root.needed_image)
-        self.build_base(daemon, arm, backing_root)
+
+    def keep(self, daemon: Buildkitd) -> None:
         daemon.keep()
-        of = f" of {arm.engine}"
-        return [PROGRAM.fact(self.version(tool), f"{tool}{of}") for tool in ("buildkitd", "runc")]
+
+    def facts(self, arm: Arm) -> Sequence[Fact]:
+        return ()
 
     def tool(self, daemon: Buildkitd, arm: Arm) -> BuildTool:
         settings = daemon.home.directory / "client"
@@ -67,3 +84,12 @@ class BuildkitEngine(BuildingEngine[Buildkitd]):
             printed=printed_in_buildkit,
             arguments=daemon.arguments,
         )
+
+
+def _engine(installation: Installation) -> PrivateEngine[Buildkitd]:
+    starter, client = BuildkitStarter(installation), BuildClient(installation, BuildctlBuilder())
+    return PrivateEngine(installation, starter, BuildkitSnapshotters(), client)
+
+
+_TOOLS = ("buildkitd", "buildctl", "runc")
+BUILDKIT = EngineKind("buildkit", _TOOLS, _engine, tag="bk-", version_tag="bk", recorded=("buildkitd", "runc"))

@@ -18,15 +18,13 @@ _PROBE = f"{CONTROL}/kit-probe"
 
 @dataclass(frozen=True)
 class Chain:
-    """The images that the steps of a run have made so far. ``image``: the last one's name. ``copied``: whether it holds
-    the build context. ``env`` and ``user``: those that it sets. ``mount``: the cache mount that holds the tree, or
-    ''."""
+    """The images that the steps of a run have made so far."""
 
-    image: str
-    mount: str = ""
-    copied: bool = False
-    env: Mapping[str, str] = field(default_factory=dict)
-    user: str = ROOT
+    image: str  # the last one's name
+    mount: str = ""  # the cache mount that holds the tree, or ''
+    copied: bool = False  # whether it holds the build context
+    env: Mapping[str, str] = field(default_factory=dict)  # set by the image
+    user: str = ROOT  # set by the image
 
     def dockerfile(self, step: Invocation) -> str:
         """Return the lines that the step adds to the chain. The first step copies the build context."""

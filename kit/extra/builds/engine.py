@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from kit.core.errors import MachineError
 from kit.engines.backing_root import BackingRoot
 from kit.engines.container import docker_errors
-from kit.engines.docker import DockerEngine
+from kit.engines.docker import TOOLS as DOCKER_TOOLS
+from kit.engines.docker import DockerStarter, GraphDrivers, load_once
 from kit.engines.docker_server import DockerServer
-from kit.engines.dockerd import Dockerd
 from kit.engines.engine import Blocker
+from kit.engines.managed import EngineKind, Installation, PrivateEngine
 from kit.engines.oci_runtime import oci_runtime
-from kit.engines.podman import PodmanEngine, PodmanService
+from kit.engines.podman import TOOLS as PODMAN_TOOLS
+from kit.engines.podman import ContainersStorage, PodmanService, PodmanStarter
 from kit.engines.supervisor import DaemonDirs
-from kit.extra.builds.building import BuildingEngine
+from kit.extra.builds.building import BuildClient
 from kit.extra.builds.client import client_environment, docker_client
 from kit.extra.builds.output import printed_in_buildkit
 from kit.extra.builds.tool import BuildTool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import environment, require, run
-from kit.host.machine import Host
 from kit.model.arm import Arm, driver_of
 from kit.model.fact import PROGRAM, Fact
 
 
-class BuildEngine(BuildingEngine[DockerServer], DockerEngine):
+class DockerBuilder:
     """docker build."""
 
-    prefix = "b"
+    def check(self, arm: Arm) -> Blocker | None:
+        return _missing(lambda: self._client(arm))
 
-    def check_client(self, arm: Arm) -> None:
-        self.find_client(arm)
-
-    def find_client(self, arm: Arm) -> str:
+    def _client(self, arm: Arm) -> str:
         """Return the path of the program that builds. Raises MachineError."""
         return docker_client(arm.buildkit, client_environment(Path("/nonexistent")))
 
-    def daemon_words(self, home: DaemonDirs) -> tuple[str, ...]:
-        return (f"--cgroup-parent={home.container_cgroup}",)  # of the steps of BuildKit
+    def load(self, daemon: DockerServer, backing_root: BackingRoot) -> None:
+        load_once(daemon, backing_root)
 
-    def fill_daemon(self, daemon: DockerServer, arm: Arm, backing_root: BackingRoot) -> list[Fact]:
-        facts = super().fill_daemon(daemon, arm, backing_root)
-        self.build_base(daemon, arm, backing_root)
-        return [*facts, PROGRAM.fact(run([self.find_client(arm), "--version"]).strip(), f"client of {arm}")]
+    def keep(self, daemon: DockerServer) -> None:
+        return None
+
+    def facts(self, arm: Arm) -> Sequence[Fact]:
+        return [_client_version(self._client(arm), arm)]
 
     def tool(self, daemon: DockerServer, arm: Arm) -> BuildTool:
         settings = daemon.home.directory / "client"
@@ -55,10 +56,10 @@ class BuildEngine(BuildingEngine[DockerServer], DockerEngine):
         )
         return BuildTool(
             "buildkit" if arm.buildkit else "build-steps",
-            (self.find_client(arm), "--host", daemon.host, "build", *words),
+            (self._client(arm), "--host", daemon.host, "build", *words),
             Cgroup.named(daemon.home.container_cgroup.lstrip("/")),
             size=partial(_size, daemon),
-            forget=partial(_forget, daemon),
+            forget=partial(_forget_built, daemon),
             compressed=driver_of(arm).image_store,
             daemons=Cgroup.named(daemon.home.cgroup),
             env={**client_environment(settings), "DOCKER_BUILDKIT": str(int(arm.buildkit))},
@@ -66,47 +67,62 @@ class BuildEngine(BuildingEngine[DockerServer], DockerEngine):
         )
 
 
-class PodmanBuildEngine(BuildEngine, PodmanEngine):
-    """podman build. The client builds by itself; the service only imports the image."""
+class ContainersBuilder:
+    """podman build, or buildah build on storage into which Podman imports the image: the client builds by itself, the
+    service only imports. ``words``: returns the command line up to the client's options."""
 
-    prefix = "bp"
-    builder = "podman"
+    def __init__(self, name: str, version: str, words: Callable[[PodmanService], Sequence[str]]) -> None:
+        self._name = name
+        self._version = version
+        self._words = words
 
-    def check(self, arm: Arm, host: Host) -> Blocker | None:
+    def check(self, arm: Arm) -> Blocker | None:
         if self._version:  # this machine's client would build, on storage that another version has laid out
-            other = f"build:{self.builder}/{arm.driver}"
-            return Blocker(f"{arm.engine} builds with this machine's {self.builder}", f"use {other}, or a layer arm")
-        return super().check(arm, host)
+            other = f"build:{self._name}/{arm.driver}"
+            return Blocker(f"{arm.engine} builds with this machine's {self._name}", f"use {other}, or a layer arm")
+        return _missing(lambda: require(self._name))
 
-    def find_client(self, arm: Arm) -> str:
-        return require(self.builder)
+    def load(self, daemon: PodmanService, backing_root: BackingRoot) -> None:
+        load_once(daemon, backing_root)
 
-    def tool(self, daemon: DockerServer, arm: Arm) -> BuildTool:
-        assert isinstance(daemon, PodmanService)
+    def keep(self, daemon: PodmanService) -> None:
+        return None
+
+    def facts(self, arm: Arm) -> Sequence[Fact]:
+        return [_client_version(require(self._name), arm)]
+
+    def tool(self, daemon: PodmanService, arm: Arm) -> BuildTool:
         group = daemon.home.container_cgroup  # the runtime removes the group of a step with all groups below it
-        words = f"--cgroup-parent={group}/steps", "--layers", "--isolation=oci"
+        options = f"--cgroup-parent={group}/steps", "--layers", "--isolation=oci"
         return BuildTool(
             "build-steps",
-            (*self.client_words(daemon), *words),
+            (*self._words(daemon), *options),
             Cgroup.named(group.lstrip("/")),
             size=partial(_size, daemon),
-            forget=partial(_forget, daemon),
+            forget=partial(_forget_layers, daemon),
             env=environment(),
         )
 
-    def client_words(self, daemon: PodmanService) -> list[str]:
-        """Return the command line of the client, up to its options."""
-        return [*daemon.client_words(), f"--runtime={oci_runtime()}", "build"]
+
+def _podman_words(daemon: PodmanService) -> list[str]:
+    return [*daemon.client_words(), f"--runtime={oci_runtime()}", "build"]
 
 
-class BuildahEngine(PodmanBuildEngine):
-    """buildah build, on storage into which Podman imports the image."""
+def _buildah_words(daemon: PodmanService) -> list[str]:
+    return [*daemon.environment_words(), "buildah", "build", f"--runtime={oci_runtime()}"]
 
-    prefix = "bb"
-    builder = "buildah"
 
-    def client_words(self, daemon: PodmanService) -> list[str]:
-        return [*daemon.environment_words(), self.builder, "build", f"--runtime={oci_runtime()}"]
+def _missing(require_client: Callable[[], str]) -> Blocker | None:
+    """Return why the program that builds can't be used; None if it can."""
+    try:
+        require_client()
+    except MachineError as error:
+        return Blocker(error.message, error.hint)
+    return None
+
+
+def _client_version(client: str, arm: Arm) -> Fact:
+    return PROGRAM.fact(run([client, "--version"]).strip(), f"client of {arm}")
 
 
 def _size(daemon: DockerServer, image: str) -> int:
@@ -114,8 +130,21 @@ def _size(daemon: DockerServer, image: str) -> int:
         return int(daemon.client.images.get(image).attrs["Size"])
 
 
-def _forget(daemon: DockerServer, images: Sequence[str]) -> None:
-    """Remove the images of a run, the last ones first, and with them the build cache."""
+def _forget_built(daemon: DockerServer, images: Sequence[str]) -> None:
+    """Remove the images of a run, and dockerd's build cache."""
+    _forget_images(daemon, images)
+    with docker_errors("the build cache can't be removed", daemon.alive):
+        daemon.client.api.prune_builds(all=True)
+
+
+def _forget_layers(daemon: PodmanService, images: Sequence[str]) -> None:
+    """Remove the images of a run, and the directories of cache mounts."""
+    _forget_images(daemon, images)
+    daemon.clear_build_cache()
+
+
+def _forget_images(daemon: DockerServer, images: Sequence[str]) -> None:
+    """Remove the images of a run, the last ones first, and with them the cache of their layers."""
     import docker.errors
 
     with docker_errors("the images of a build can't be removed", daemon.alive):
@@ -123,7 +152,33 @@ def _forget(daemon: DockerServer, images: Sequence[str]) -> None:
             with suppress(docker.errors.NotFound):
                 daemon.client.images.remove(image, force=True)
         daemon.client.images.prune({"dangling": True})
-        if isinstance(daemon, Dockerd):
-            daemon.client.api.prune_builds(all=True)
-    if isinstance(daemon, PodmanService):
-        daemon.clear_build_cache()
+
+
+def _build_words(home: DaemonDirs) -> Sequence[str]:
+    """Return the option of dockerd that names the group of BuildKit's steps."""
+    return (f"--cgroup-parent={home.container_cgroup}",)
+
+
+def _docker(installation: Installation) -> PrivateEngine[DockerServer]:
+    client = BuildClient(installation, DockerBuilder())
+    return PrivateEngine(
+        installation, DockerStarter(installation, _build_words), GraphDrivers(installation.setting), client
+    )
+
+
+def _podman(installation: Installation) -> PrivateEngine[PodmanService]:
+    return _containers(installation, ContainersBuilder("podman", installation.version, _podman_words))
+
+
+def _buildah(installation: Installation) -> PrivateEngine[PodmanService]:
+    return _containers(installation, ContainersBuilder("buildah", installation.version, _buildah_words))
+
+
+def _containers(installation: Installation, builder: ContainersBuilder) -> PrivateEngine[PodmanService]:
+    client = BuildClient(installation, builder)
+    return PrivateEngine(installation, PodmanStarter(installation), ContainersStorage(), client)
+
+
+DOCKER_BUILD = EngineKind("docker", DOCKER_TOOLS, _docker, tag="b", version_tag="bv")
+PODMAN_BUILD = EngineKind("podman", PODMAN_TOOLS, _podman, tag="bp", version_tag="bpv")
+BUILDAH = EngineKind("podman", PODMAN_TOOLS, _buildah, tag="bb", version_tag="bbv")

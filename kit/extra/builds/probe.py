@@ -25,12 +25,11 @@ _OF_TREE = ("user", "sys", "max_rss", *COUNTS)
 
 @dataclass(frozen=True)
 class BuildDirs:
-    """``files``: the directory of Dockerfiles. ``context``: the sources. ``empty``: the context of later steps, which
-    copy nothing."""
+    """The directories of a build."""
 
-    files: Path
-    context: Path
-    empty: Path
+    files: Path  # of Dockerfiles
+    context: Path  # the sources
+    empty: Path  # the context of later steps, which copy nothing
 
 
 class BuildProbe(Probe):

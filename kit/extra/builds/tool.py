@@ -11,12 +11,12 @@ from kit.host.cgroup.cgroup import Cgroup
 
 @dataclass(frozen=True)
 class BuildFiles:
-    """The files of one build. ``image``: the name that its image gets; ``base``: that of the image it begins with."""
+    """The files of one build."""
 
     dockerfile: Path
     context: Path
-    image: str
-    base: str
+    image: str  # the name that its image gets
+    base: str  # that of the image it begins with
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -26,22 +26,19 @@ class BuildFiles:
 
 @dataclass(frozen=True)
 class BuildTool:
-    """``report_format``: the parser of its output. ``words``: the command line before a build's own arguments, which
-    ``arguments`` returns. ``size`` returns the bytes of an image, with ``compressed`` those of its compressed layers;
-    ``forget`` removes these images and the build cache.
-    ``cgroup``: of the client and the steps. ``daemons``: of the daemon that builds, if any. ``printed``: returns the
-    part of a line of its output that the step has printed, None if the tool itself has."""
+    """A program that builds images."""
 
-    report_format: str
-    words: Sequence[str]
-    cgroup: Cgroup
-    size: Callable[[str], int]
-    forget: Callable[[Sequence[str]], None]
-    compressed: bool = False
-    daemons: Cgroup | None = None
+    report_format: str  # the parser of its output
+    words: Sequence[str]  # the command line before a build's own arguments
+    cgroup: Cgroup  # of the client and the steps
+    size: Callable[[str], int]  # returns the bytes of an image
+    forget: Callable[[Sequence[str]], None]  # removes these images and the build cache
+    compressed: bool = False  # size returns the bytes of the compressed layers
+    daemons: Cgroup | None = None  # of the daemon that builds, if any
     env: Mapping[str, str] = field(default_factory=dict)
+    # Returns the part of a line of its output that the step has printed, None if the tool itself has
     printed: Callable[[bytes], bytes | None] = lambda line: line
-    arguments: Callable[[BuildFiles], Sequence[str]] = lambda files: files.words
+    arguments: Callable[[BuildFiles], Sequence[str]] = lambda files: files.words  # returns a build's own arguments
 
     def argv(self, files: BuildFiles) -> list[str]:
         """Return the command line of one build."""

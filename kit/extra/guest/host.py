@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from kit.core.errors import RunError
 from kit.extra.guest import Boot, Disk, Machine, Tools
-from kit.extra.guest.console import console_log
 from kit.extra.guest.disks import guest_disks
 from kit.extra.guest.listener import Guest
 from kit.extra.guest.session_kernel import with_kernel
@@ -25,7 +26,7 @@ from kit.model.fact import GUEST, stored
 from kit.model.session import Session
 from kit.session.execute.materials import Materials
 from kit.session.measure.context import MachineLease
-from kit.session.measure.phase_log import MOST_LOG
+from kit.session.measure.phase_log import HEAD, MOST_LOG, TAIL, cut_middle
 from kit.session.prepared import SessionContext
 from kit.session.wire.messages import GuestJob
 
@@ -119,3 +120,37 @@ def copy_logs(disk: Path, session: str, target: Path) -> int:
             room -= copy_file(file, target / names.get(name, name), MOST_LOG)
             copied += 1
     return left_out
+
+
+_CHUNK = 1 << 16
+#: Seconds in which the reader empties the pipe after the guest's death.
+_REST = 10.0
+
+
+@contextmanager
+def console_log(path: Path) -> Iterator[IO[bytes]]:
+    """Yield the file to which a guest writes its console. A thread reads it, so the log's size stays limited; no
+    measurement waits for it. Close the file once the guest has it."""
+    ours, theirs = os.pipe()
+    reader = threading.Thread(target=_keep, args=(ours, path), daemon=True)
+    reader.start()
+    with os.fdopen(theirs, "wb", buffering=0) as console:
+        try:
+            yield console
+        finally:
+            console.close()
+            reader.join(_REST)
+
+
+def _keep(descriptor: int, path: Path) -> None:
+    cut = 0
+    with os.fdopen(descriptor, "rb", buffering=0) as source:
+        with path.open("ab", buffering=0) as file:
+            file.truncate(0)
+            size = 0
+            while data := source.read(_CHUNK):
+                size += file.write(data)
+                if size > HEAD + 2 * TAIL:
+                    cut = cut_middle(path, cut)  # whose file is this one: it is appended to
+                    size = path.stat().st_size
+        cut_middle(path, cut)

@@ -29,23 +29,23 @@ _COMPILED = ("CC", "AS", "HOSTCC")
 
 @dataclass(frozen=True)
 class PatchSource:
-    """The source of patches, as a directory; ``origin``: as the user named it, ``digest``: of its content."""
+    """The source of patches, as a directory."""
 
     path: Path
-    origin: str
-    digest: str
+    origin: str  # as the user named it
+    digest: str  # of its content
 
 
 @dataclass(frozen=True)
 class BuiltKernel:
-    """``machine``: uml or qemu. ``release``: as uname -r prints it. ``seconds``: the duration of the build."""
+    """A kernel in the cache."""
 
     recipe: str
-    machine: str
-    release: str
+    machine: str  # uml or qemu
+    release: str  # as uname -r prints it
     origin: str
-    created: float
-    seconds: float
+    created: float  # Unix time
+    seconds: float  # duration of the build
     path: Path
 
     @property

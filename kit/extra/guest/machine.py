@@ -33,14 +33,13 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Boot:
-    """One boot. The first disk contains the root filesystem. ``channel``: file descriptor for the guest's output on its
-    device of that name. ``directory``: a short path of the machine's own files, for example copies of blocks."""
+    """One boot."""
 
-    disks: Sequence[Disk]
+    disks: Sequence[Disk]  # the first contains the root filesystem
     memory: int  # bytes
     cores: int
-    channel: int
-    directory: Path
+    channel: int  # file descriptor for the guest's output on its device of that name
+    directory: Path  # a short path of the machine's own files, for example copies of blocks
 
 
 @dataclass(frozen=True)

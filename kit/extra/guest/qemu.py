@@ -1,21 +1,57 @@
-"""QEMU: an ordinary kernel, on KVM if that is usable, else emulated."""
+"""QEMU: an ordinary kernel, on KVM if that is usable, else emulated. Whether it is usable is tried once a boot."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from kit.core.errors import UsageError
 from kit.core.sanitize import visible
-from kit.extra.guest.cached_probe import Trial, answer, circumstances
 from kit.extra.guest.kernel import cpio, early_modules
 from kit.extra.guest.machine import COPY, READ, Boot, Disk, Kernel, Tools, kernel_words
 from kit.host.command import ended, run_bytes, spawn, stop
-from kit.host.durable import sync_filesystem, write_file
+from kit.host.durable import read_record, sync_filesystem, write_file, write_record
 from kit.host.safe_fs import open_file, remove, unpack
 from kit.model.fact import ACCELERATOR, GUEST, Fact
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The answer of a test."""
+
+    reason: str = ""  # why the test failed, '' if it succeeded
+    dear: bool = True  # the test took too long to be repeated
+
+
+@dataclass(frozen=True)
+class _Kept:
+    where: str
+    answer: Trial
+
+
+def circumstances(device: Path, *digests: str) -> str:
+    """Return the circumstances of the answer: the host's boot, the device's state, and the test's inputs. A device has
+    another change time after chmod, and is a new one after its modules were reloaded. Raises OSError."""
+    info = device.stat()
+    return " ".join([_BOOT.read_text().strip(), f"{info.st_dev}:{info.st_ino}:{info.st_ctime_ns}", *digests])
+
+
+def answer(record_file: Path, where: str, attempt: Callable[[], Trial]) -> Trial:
+    """Return the cached answer for these circumstances, else a new one. A quick failure is not cached: its fix may
+    leave no trace, for example the end of another hypervisor that used the CPU's extensions."""
+    cached = read_record(_Kept, record_file)
+    if cached and cached.where == where:
+        return cached.answer
+    trial = attempt()
+    if not trial.reason or trial.dear:
+        write_record(record_file, _Kept(where, trial))
+    return trial
+
 
 _KVM = Path("/dev/kvm")
 #: Seconds within which a kernel on KVM must reach its first program. A working KVM takes one.

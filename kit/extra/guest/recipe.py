@@ -21,33 +21,27 @@ _NO = "n"
 
 @dataclass(frozen=True)
 class MachineRecipe:
-    """The components of the kernel for one machine. ``begin``: make's first target, for example ``defconfig``.
-    ``fragments``: files beside the recipe that are merged over it. ``files``: approximate number of compiled files;
-    ``minutes``: approximate CPU time."""
+    """The components of the kernel for one machine."""
 
-    begin: tuple[str, ...]
-    fragments: tuple[str, ...]
-    files: int
-    minutes: int
+    begin: tuple[str, ...]  # make's first target, for example defconfig
+    fragments: tuple[str, ...]  # files beside the recipe that are merged over it
+    files: int  # approximate number of compiled files
+    minutes: int  # approximate CPU time
 
 
 @dataclass(frozen=True)
 class KernelRecipe:
-    """``images/NAME/kernel.toml``. The image of that name contains the source, the tarball ``linux``, and all build
-    tools.
-
-    ``source``: the default source of the ``patches`` and of the directories ``parts``, which are laid over the tree.
-    ``own_patches``: files beside the recipe, applied after these. ``rejected``: by file, the number of hunks of
-    ``patches`` that are known not to apply."""
+    """``images/NAME/kernel.toml``. The image of that name contains the source and all build tools."""
 
     name: str
     summary: str
-    linux: str
-    source: str
-    patches: tuple[str, ...]
+    linux: str  # the source's tarball in the image
+    source: str  # the default source of the patches and parts
+    patches: tuple[str, ...]  # files of the source
     machines: Mapping[str, MachineRecipe]
-    parts: tuple[str, ...] = ()
-    own_patches: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()  # directories of the source, laid over the tree
+    own_patches: tuple[str, ...] = ()  # files beside the recipe, applied after these
+    # By file, the number of hunks of the patches that are known not to apply
     rejected: Mapping[str, int] = field(default_factory=dict)
 
     def machine(self, kind: str) -> MachineRecipe:

@@ -29,12 +29,12 @@ _LEFT = re.compile(r"(\d+) out of \d+ hunks? (?:FAILED|ignored)")
 
 @dataclass(frozen=True)
 class KernelTree:
-    """``directory``: the path of the tree and of all other written files. ``root``: the image, unpacked."""
+    """A kernel's source, patched, configured and compiled in the image's root filesystem."""
 
     recipe: KernelRecipe
     kind: str  # of the machine
-    root: EngineRoot
-    directory: Path
+    root: EngineRoot  # the image, unpacked
+    directory: Path  # the path of the tree and of all other written files
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     @property

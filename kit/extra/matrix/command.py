@@ -48,7 +48,7 @@ def matrix(
     """Show which driver to take: scenarios and arms in one table.
 
     The last rows are means over the scenarios, and what each arm costs beside time."""
-    from kit.extra.matrix.analysis.weights import parse_weights
+    from kit.extra.matrix.analysis.mean import parse_weights
     from kit.extra.matrix.stored import MatrixQuestion, find_matrix
 
     question = MatrixQuestion(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from kit.core.errors import UsageError
-from kit.extra.matrix.analysis.weights import parse_weights
+from kit.extra.matrix.analysis.mean import parse_weights
 from kit.extra.matrix.report.view import view_matrix
 from kit.extra.matrix.stored import MatrixQuestion, find_matrix
 from kit.report.format.sanitize import shown

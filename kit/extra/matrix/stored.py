@@ -10,6 +10,7 @@ from kit.analysis.fleet.answer import SHARED, LeftOut
 from kit.analysis.fleet.cost import LEAST
 from kit.analysis.session.ranking import split_picks
 from kit.core.errors import UsageError
+from kit.extra.history.fleet_history import lot
 from kit.extra.matrix.analysis.filling import find_compared, find_differences, find_different_work, find_missing
 from kit.extra.matrix.analysis.matrix import Matrix, make_matrix
 from kit.extra.matrix.analysis.pooled import pooled_rows
@@ -21,7 +22,6 @@ from kit.model.machine_class import class_of
 from kit.model.plan import DEFAULT_MARGIN
 from kit.model.session import DONE, Session
 from kit.model.sweep import COPIES
-from kit.store.fleet_history import lot
 from kit.store.schema.tables import machine_of
 from kit.store.session_query import SessionFilter
 from kit.store.store import Store
@@ -35,21 +35,17 @@ _LOOKED_AT, _READ, _MACHINES = 60, 6, 40
 
 @dataclass(frozen=True)
 class MatrixQuestion:
-    """``scenarios``: titles, all without any. ``arms``: the only ones that are shown. ``reference``: '' for the common
-    default of the sessions. ``machine_class``: its name or the beginning of it; '' for that of the newest session that
-    compares arms.
-    ``since``: Unix time. ``metric``: '' for durable time. ``weights``: by scenario. ``sessions``: ids of the only ones
-    that count; all without any."""
+    """Which sessions of the store a matrix is made of, and how."""
 
-    scenarios: tuple[str, ...] = ()
-    arms: tuple[str, ...] = ()
-    reference: str = ""
-    machine_class: str = ""
-    since: float | None = None
-    metric: str = ""
+    scenarios: tuple[str, ...] = ()  # titles; all without any
+    arms: tuple[str, ...] = ()  # the only ones that are shown
+    reference: str = ""  # '' for the common default of the sessions
+    machine_class: str = ""  # its name, or the beginning of it; '' for that of the newest session that compares arms
+    since: float | None = None  # Unix time
+    metric: str = ""  # '' for durable time
     margin: float = DEFAULT_MARGIN
-    weights: Mapping[str, float] = field(default_factory=dict)
-    sessions: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)  # by scenario
+    sessions: tuple[str, ...] = ()  # ids of the only ones that count; all without any
 
     def counts(self, head: Session) -> bool:
         return not self.sessions or head.id in self.sessions

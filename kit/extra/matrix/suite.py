@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kit.analysis.history.night import Task
 from kit.analysis.session.analyse import rank_so_far
 from kit.analysis.session.outlook import find_outlook
 from kit.analysis.session.timing import count_rounds, elapsed, round_seconds
 from kit.core.errors import BusyError, KitError, UsageError
 from kit.core.paths import resource
 from kit.core.regular import read_text
+from kit.extra.history.analysis.night import Task
+from kit.extra.history.nightly.file import parse_nightly
+from kit.extra.history.nightly.job import Job
+from kit.extra.history.nightly.run import Measure, within
 from kit.model.plan import DECIDE_FROM
 from kit.model.session import DONE, Request, Session, new_session_id
-from kit.nightly.file import parse_nightly
-from kit.nightly.job import Job
-from kit.nightly.run import Measure, within
 from kit.session.setup.resumable import was_begun
 from kit.store import SessionFilter, Store
 
@@ -36,21 +36,21 @@ GoOn = Callable[[str, float | None], Session]
 
 @dataclass(frozen=True)
 class SuitePart:
-    """A scenario of the suite; without a session ``error`` says why."""
+    """A scenario of the suite."""
 
     task: Task
     session: Session | None = None
-    error: str = ""
+    error: str = ""  # why there is no session
 
 
 @dataclass(frozen=True)
 class Runner:
-    """How sessions are run; ``now``: seconds of a clock that never goes back."""
+    """How sessions are run."""
 
     measure: Measure
     go_on: GoOn
     tell: Callable[[str], None]
-    now: Callable[[], float] = field(default=time.monotonic)
+    now: Callable[[], float] = field(default=time.monotonic)  # seconds of a clock that never goes back
 
 
 def _directory() -> Path:

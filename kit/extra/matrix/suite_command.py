@@ -26,11 +26,11 @@ from kit.model.settings import SHARED_OPTIONS
 from kit.report.renderer import find
 
 if TYPE_CHECKING:
-    from kit.analysis.history.night import Task
+    from kit.extra.history.analysis.night import Task
+    from kit.extra.history.nightly.job import Job
     from kit.extra.matrix.suite import SuitePart
     from kit.model.session import Request, Session
     from kit.model.sweep import Values
-    from kit.nightly.job import Job
     from kit.store import Store
 
 #: Options that replace what a suite's file says of each task, and those of the start.
@@ -67,7 +67,7 @@ def compare_suite(context: click.Context, values: Mapping[str, Any]) -> int:
     if params := pairs(values["params"], "--param"):
         job = _with_params(job, params)
     if values["dry_run"]:
-        from kit.cli.nightly import describe
+        from kit.extra.history.nightly.command import describe
 
         describe(job, "scenario")
         check_the_store(values["store_url"])
@@ -77,7 +77,7 @@ def compare_suite(context: click.Context, values: Mapping[str, Any]) -> int:
 
 def _changed(request: Request, overrides: Mapping[str, Any], settings: Mapping[str, Any]) -> Request:
     """Return the request with what the command line names, and with settings where the suite's file has none."""
-    from kit.nightly.file import usual_request
+    from kit.extra.history.nightly.file import usual_request
 
     usual = usual_request()
     more = {name: value for name, value in settings.items() if getattr(request, name) == getattr(usual, name)}

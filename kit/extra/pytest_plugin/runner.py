@@ -102,9 +102,9 @@ class SessionRunner:
 
     def between(self, session: Session) -> str:
         """Compare a session with the one of --kit-compare, as a table, or return the reason against it."""
-        from kit.analysis.history.session_diff import compare_sessions
         from kit.analysis.session.analyse import analyse
-        from kit.report.history.session_diff import render_between
+        from kit.analysis.session.session_diff import compare_sessions
+        from kit.report.text.session_diff import render_between
 
         try:
             before = self._earlier(session)

@@ -12,14 +12,13 @@ from kit.store.schema.tables import SCHEMA_VERSION, samples, sessions
 
 @dataclass(frozen=True)
 class State:
-    """State of a store. ``bytes``: on the server's disk, with indexes. ``bytes`` and ``members`` are None for
-    SQLite."""
+    """State of a store."""
 
     schema: int
     sessions: int
     runs: int
-    bytes: int | None
-    members: Roles | None
+    bytes: int | None  # on the server's disk, with indexes; None for SQLite
+    members: Roles | None  # None for SQLite
 
 
 def read_state(connection: Connection) -> State:

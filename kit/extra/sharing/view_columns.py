@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.cli.pages.markdown import code, table
+from kit.cli.pages.parts import code, table
 from kit.extra.sharing.views import COLUMNS
 
 

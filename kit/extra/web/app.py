@@ -10,10 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from kit.analysis.history.changepoint import ChangeHistory, confirming, find_changes
-from kit.analysis.history.history import split
 from kit.analysis.runs.compare import Comparison
-from kit.analysis.session.analyse import Analysis, analyse, whole_real
+from kit.analysis.session.analyse import Analysis, analyse
 from kit.core.errors import KitError, UsageError, not_installed
 from kit.extra.web.fleet import CHOICES, show_fleet, show_fleet_cost
 from kit.extra.web.served import is_static, served_page
@@ -23,14 +21,13 @@ from kit.model.session import DONE, STATES, Session
 from kit.report import render
 from kit.report.format import units
 from kit.report.format.machine import machine_name
-from kit.report.history.session_diff import between_rows
 from kit.report.page.html import content_policy
-from kit.report.page.page import track_view, view
-from kit.report.page.store_page import PageContent, StorePage, store_pages
+from kit.report.page.page import TrackView, find_tracks, view
+from kit.report.page.store_page import PageContent, StorePage, same, store_choices, store_pages
 from kit.report.renderer import offered
 from kit.report.text.ranking import result_line
+from kit.report.text.session_diff import between_rows
 from kit.store import SessionFilter, Store
-from kit.store.series import find_tracks, newest_request
 from kit.store.store import COUNTED
 
 if TYPE_CHECKING:
@@ -65,9 +62,7 @@ class SessionCache:
 
     def options(self) -> dict[str, Mapping[str, str]]:
         """Return the choices and their labels, by name in the query."""
-        machines = {machine: machine_name(facts) for machine, facts in self._store.machines().items()}
-        by_name = dict(sorted(machines.items(), key=lambda item: item[1]))
-        return {"scenario": _same(self._store.titles()), "arm": _same(self._store.arms()), "machine": by_name}
+        return store_choices(self._store)
 
     def has_members(self) -> bool:
         """Return whether machines of a fleet have sessions."""
@@ -91,28 +86,19 @@ class SessionCache:
                     self._kept.popitem(last=False)
             return found
 
-    def tracks(self, session: Session, analysis: Analysis) -> tuple[ChangeHistory, ...]:
+    def tracks(self, session: Session, analysis: Analysis) -> tuple[TrackView, ...]:
         """Return the session's series."""
         with self._lock:
             return find_tracks(session, analysis, self._store)
-
-    def history(self, scenario: str, arm: str, phase: str, metric: str, machine: str) -> list[ChangeHistory]:
-        """Return every series of an arm, of each point and baseline, the newest first."""
-        with self._lock:
-            entries = self._store.history(scenario, arm, phase, metric, machine)
-            request = newest_request(self._store, scenario, arm, machine)
-        confirm = confirming(request)
-        groups: dict[tuple[str, str], list[Any]] = {}
-        for entry in entries:
-            found = entry.outcome.comparison
-            groups.setdefault((found.baseline, found.point), []).append(entry)
-        series = [one for listed in groups.values() for one in reversed(split(listed, request.ignore))]
-        return [ChangeHistory(one, find_changes(one, confirm), confirm) for one in series]
 
     def fleet(self, chosen: Mapping[str, str]) -> str:
         """Return the page of the fleet's answer. Raises UsageError."""
         with self._lock:
             return show_fleet_cost(self._store, chosen)
+
+    def listed(self, static: bool) -> list[StorePage]:
+        """Return the pages of extras that the list of sessions links to."""
+        return [page for page in store_pages() if page.listed(self._store, static)]
 
     def page(self, page: StorePage, chosen: Mapping[str, str]) -> PageContent:
         """Return an extra's page. Raises UsageError."""
@@ -139,7 +125,6 @@ def make_app(store: Store, token: str, status_cache: StatusCache | None = None) 
     page("/session/<name>", _session)
     page(f"/session/<name>.<any({', '.join(_FORMS)}):form>", _file)
     page("/compare", _compare)
-    page("/history", _history)
     for added in store_pages():
         page(added.path, partial(_added, added))
     page("/machines", lambda library, request: library.fleet(_chosen(request, *CHOICES)))
@@ -175,11 +160,6 @@ def make_app(store: Store, token: str, status_cache: StatusCache | None = None) 
     return app
 
 
-def _same(values: Sequence[str]) -> dict[str, str]:
-    """Return the choices with equal values and labels."""
-    return {value: value for value in values}
-
-
 def _chosen(request: Request, *names: str) -> dict[str, str]:
     """Return the query's values without characters that no name in the store contains."""
     return {name: request.args.get(name, "").replace("\0", "").strip() for name in names}
@@ -192,13 +172,15 @@ def _page_number(text: str, last: int) -> int:
 
 def _list(library: SessionCache, request: Request, fleet: bool) -> str:
     """Return the page of sessions, filtered by machine, scenario, arm and status."""
+    from flask import current_app
+
     names = ("scenario", "arm", "machine", "status")
     chosen = _chosen(request, *names)
     wanted = SessionFilter(*(chosen[name] for name in names))
     count = library.count(wanted)
     last = max(1, -(-count // PAGE))
     number = _page_number(request.args.get("page", ""), last)
-    options = {**library.options(), "status": _same(STATES)}
+    options = {**library.options(), "status": same(STATES)}
     shown = library.heads(wanted, PAGE, (number - 1) * PAGE)
     results = library.results([item.id for item in shown])
     rows = [
@@ -218,7 +200,7 @@ def _list(library: SessionCache, request: Request, fleet: bool) -> str:
     return served_page(
         "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,
         count=count, more=count == COUNTED, store=library.name, fleet=fleet,
-        members=library.has_members, pages=store_pages(),
+        members=library.has_members, pages=library.listed(is_static(current_app)),
     )  # fmt: skip
 
 
@@ -234,9 +216,9 @@ def _session(library: SessionCache, request: Request, name: str) -> str:
     ]
     tracks = () if static else library.tracks(session, analysis)  # which are files of their own
     made = view(session, analysis, tracks, links=links)
-    arms = [item.arm for item in whole_real(analysis.comparisons) if not item.control]
+    linked = [(page, found) for page in store_pages() if (found := page.session_links(session, analysis))]
     return served_page(
-        "served.html.j2", title=session.title, view=made, arms=list(dict.fromkeys(arms)),
+        "served.html.j2", title=session.title, view=made, linked=linked,
         worker="" if makers(session.facts) else WORKER.text(session.facts),
     )  # fmt: skip
 
@@ -255,7 +237,7 @@ def _added(page: StorePage, library: SessionCache, request: Request) -> str:
 
 
 def _compare(library: SessionCache, request: Request) -> str:
-    from kit.analysis.history.session_diff import compare_sessions
+    from kit.analysis.session.session_diff import compare_sessions
 
     names = _chosen(request, "a", "b")
     sessions = library.heads(SessionFilter(), 500)
@@ -266,13 +248,3 @@ def _compare(library: SessionCache, request: Request) -> str:
     found = compare_sessions(one, two)
     headers, rows, lines = between_rows(one[0], two[0], found)
     return served_page("compare.html.j2", **values, found=found, headers=headers, rows=rows, lines=lines)
-
-
-def _history(library: SessionCache, request: Request) -> str:
-    chosen = _chosen(request, "scenario", "arm", "phase", "metric", "machine")
-    options = library.options()
-    tracks: Sequence[ChangeHistory] = ()
-    if chosen["scenario"] and chosen["arm"]:
-        tracks = library.history(**{**chosen, "metric": chosen["metric"] or "real"})
-    views = [track_view(item, (), f"history-{i}") for i, item in enumerate(tracks, 1)]
-    return served_page("history.html.j2", title="History", options=options, chosen=chosen, tracks=views)

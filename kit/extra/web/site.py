@@ -15,7 +15,6 @@ from posixpath import dirname, relpath
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from kit import __version__
-from kit.analysis.runs.compare import is_control
 from kit.core.errors import UsageError, said_by_system
 from kit.extra.web.app import FILE_FORM, PAGE, make_app
 from kit.extra.web.served import STATIC
@@ -93,14 +92,7 @@ def find_pages(store: Store, heads: Sequence[Session]) -> dict[str, str]:
         files |= dict(page.files(store))
     for title in dict.fromkeys(head.title for head in heads if head.status == DONE and WORKER.text(head.facts)):
         files[address_of(_MACHINES, scenario=title)] = f"{_MACHINES[1:]}/{slug(title)}.html"
-    for title, arm in dict.fromkeys((head.title, arm) for head in heads for arm in _compared(head)):
-        files[address_of("/history", scenario=title, arm=arm)] = f"history/{slug(f'{title} {arm}')}.html"
     return files | dict(_sessions(heads))
-
-
-def _compared(head: Session) -> Iterator[str]:
-    missing = {item.arm for item in head.not_run}
-    yield from (arm for arm, _ in head.baselines if arm not in missing and not is_control(arm))
 
 
 def _sessions(heads: Sequence[Session]) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,5 @@
-"""Freezes and thaws control groups: by cgroup v2's freezer, or by v1's if the group is not in v2's hierarchy.
+"""Freezes and thaws control groups: by cgroup v2's freezer, or by v1's if the group is not in v2's hierarchy. Also
+tells whether groups wait for something outside them.
 
 A frozen process keeps its sockets, locks and pages, and gets no CPU. A group is frozen when all its processes are. A
 process that waits in the kernel, for its disk or for a FUSE daemon, is frozen after the answer has come
@@ -7,8 +8,8 @@ process that waits in the kernel, for its disk or for a FUSE daemon, is frozen a
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +26,10 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.0001, 0.002
 
 @dataclass(frozen=True)
 class Freezer:
-    """Freezes several groups as one. ``switches``: one per group, in the order of freezing. A process that waits for an
-    answer from another group freezes only after that answer, so clients come before their servers."""
+    """Freezes several groups as one."""
 
+    # In the order of freezing: a process that waits for an answer from another group freezes only after that answer, so
+    # clients come before their servers
     switches: tuple[Switch, ...]
 
     @classmethod
@@ -49,13 +51,12 @@ class Freezer:
 
 @dataclass(frozen=True)
 class Switch:
-    """The freezer of one group. ``file``: the file to which ``stop`` and ``go`` are written. ``state``: the file that
-    contains the line ``stopped`` once the whole group is frozen."""
+    """The freezer of one group."""
 
-    file: Path
+    file: Path  # to which stop and go are written
     stop: str
     go: str
-    state: Path
+    state: Path  # the file that contains the line stopped once the whole group is frozen
     stopped: str
 
     @classmethod
@@ -114,3 +115,36 @@ class Switch:
             raise RunError(
                 f"{self.file.parent}: {error.strerror}", "check whether another program removed the group"
             ) from None
+
+
+#: States of a task that uses its time (proc_pid_stat(5)): running, or waiting in the kernel, where it cannot freeze
+#: yet.
+_BUSY = (b"R", b"D")
+#: Kernel functions in which a task sleeps that waits for a time to pass, and for nothing else (/proc/PID/wchan).
+_TIMER = ("hrtimer_nanosleep", "do_nanosleep", "common_nsleep")
+
+
+def waits(groups: Iterable[Cgroup]) -> bool:
+    """Return whether these groups wait for something outside them: one of their tasks sleeps for a fixed time, or no
+    task runs or waits in the kernel. Sleeping tasks beside a running task usually wait for that task."""
+    busy = False
+    for task in _tasks(groups):
+        try:
+            if (task / "stat").read_bytes().rpartition(b") ")[2][:1] in _BUSY:
+                busy = True
+            elif (task / "wchan").read_text() in _TIMER:
+                return True
+        except OSError:  # the task has ended, by running
+            busy = True
+    return not busy
+
+
+def _tasks(groups: Iterable[Cgroup]) -> Iterator[Path]:
+    for group in groups:
+        unified, old = group.paths.get(UNIFIED), next(iter(group.paths.values()), None)
+        for directory, name in ((unified, "cgroup.threads"), (old, "tasks")):
+            if directory and (directory / name).exists():
+                for file in directory.rglob(name):
+                    with suppress(OSError):
+                        yield from (Path("/proc", task) for task in file.read_text().split())
+                break

@@ -21,13 +21,12 @@ class PeakMemory:
 
 @dataclass(frozen=True)
 class MemoryWatch:
-    """A watch that has begun. ``file``: of the group's peak; None if no memory controller accounted the group then.
-    ``earlier``: the peak before the watch, where the kernel can't reset it, else None."""
+    """A watch that has begun."""
 
     group: Cgroup | None = None
     daemons: Cgroup | None = None
-    file: int | None = None
-    earlier: int | None = None
+    file: int | None = None  # of the group's peak; None if no memory controller accounted the group then
+    earlier: int | None = None  # the peak before the watch in bytes, where the kernel can't reset it, else None
 
     def read(self) -> PeakMemory:
         """Return the peaks since the beginning."""

@@ -22,16 +22,14 @@ def bears_name(value: str, journal: Path) -> bool:
 
 @dataclass(frozen=True)
 class Cleanup:
-    """How one kind of thing is undone.
+    """How one kind of thing is undone."""
 
-    ``undo`` raises RunError or OSError. ``is_there``: whether a thing with that name exists; None if others give the
-    names, or if only a missing thing is made. ``ours``: whether a session may have acquired it, by its value and the
-    path of the session's journal. ``at_rest``: leftovers only take space, so later sessions may run beside them."""
-
-    undo: Callable[[str], object]
+    undo: Callable[[str], object]  # raises RunError or OSError
+    # Whether a thing with that name exists; None if others give the names, or if only a missing thing is made
     is_there: Callable[[str], bool] | None = None
+    # Whether a session may have acquired it, by its value and the path of the session's journal
     ours: Callable[[str, Path], bool] = bears_name
-    at_rest: bool = False
+    at_rest: bool = False  # leftovers only take space, so later sessions may run beside them
 
     def taken(self, value: str) -> bool:
         return self.is_there is not None and self.is_there(value)

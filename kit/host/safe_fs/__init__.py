@@ -2,15 +2,19 @@
 descriptors of directories, so no symlink leads outside, and no mount is crossed."""
 
 from kit.core.trusted import open_real, open_trusted
-from kit.host.safe_fs.attributes import TAR_ATTRIBUTES, Attributes, read_attributes, write_attributes
-from kit.host.safe_fs.copy import copy_file, plain_files
-from kit.host.safe_fs.dir_walker import DirWalker, open_directory
+from kit.host.safe_fs.dir_walker import (
+    TAR_ATTRIBUTES,
+    Attributes,
+    DirWalker,
+    open_directory,
+    read_attributes,
+    write_attributes,
+)
 from kit.host.safe_fs.listing import Mark, identity, marks
-from kit.host.safe_fs.members import Members, Owned
 from kit.host.safe_fs.remove import remove, remove_at
 from kit.host.safe_fs.scratch import remove_abandoned, scratch
-from kit.host.safe_fs.tree import copy_directory, is_directory, new_file, open_file, write_new
-from kit.host.safe_fs.unpack import unpack
+from kit.host.safe_fs.tree import copy_directory, copy_file, is_directory, new_file, open_file, plain_files, write_new
+from kit.host.safe_fs.unpack import Members, Owned, unpack
 
 __all__ = [
     "TAR_ATTRIBUTES",

@@ -19,6 +19,11 @@ _LONG = 100.0
 _POINT = 1e-9
 
 
+def interval_of(shift: Interval | None) -> str:
+    """Return a change, or the sign for none."""
+    return percent_interval(shift) if shift else units.NOTHING
+
+
 def percent_interval(ratio: Interval | None, most: int = _PERCENT) -> str:
     """Return a ratio as a change: ``+5.6 % [+3.1, +8.2]``. ``most``: decimals at most."""
     if ratio is None:

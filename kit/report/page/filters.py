@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kit.analysis.history.regression import Finding
 from kit.analysis.runs.arm_runs import ArmRuns
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, whole_real
@@ -86,17 +85,6 @@ def measured(session: Session, analysis: Analysis) -> str:
     return f"{'; '.join(parts)}; {summary.rounds(session)} {how}."
 
 
-def finding_row(finding: Finding) -> tuple[str, str, str, str]:
-    comparison = finding.comparison
-    interval = percent_interval(comparison.estimate) if comparison else units.NOTHING
-    return (
-        f"{finding.threshold}{units.at(comparison.point) if comparison else ''}",
-        finding.status,
-        interval,
-        finding.why,
-    )
-
-
 def ladder_rows(ladder: Ladder) -> list[tuple[str, str, str, str]]:
     """Return, for each step and for the whole: arm and baseline, name, seconds, share."""
     name = units.against(ladder)
@@ -173,7 +161,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "comparison_table": comparison_table,
     "embedded": embedded,
     "failed": summary.failed,
-    "finding_row": finding_row,
     "headings": headings,
     "headline": ranking_headline,
     "interval_row": interval_row,

@@ -14,12 +14,10 @@ from markupsafe import Markup
 
 import kit
 from kit import __version__
-from kit.analysis.history.night import Night
 from kit.core.sanitize import printable
 from kit.extensions import EXTRAS
-from kit.report.history.night import headlines, result
 from kit.report.page.filters import FILTERS
-from kit.report.page.page import SessionView, view
+from kit.report.page.page import SessionView
 from kit.report.page.section import page_sections
 
 
@@ -72,13 +70,3 @@ def render_page(template: str, **values: Any) -> str:
 def render_html(title: str, views: Sequence[SessionView], head: Sequence[str] = ()) -> str:
     """Return the report of one or more sessions. ``head``: sentences at the top."""
     return render_page("report.html.j2", title=title, views=views, head=head)
-
-
-def render_night_html(night: Night) -> str:
-    """Return every session of a night, with the most important lines at the top."""
-    views = [
-        view(part.session, part.analysis, part.tracks, part.findings)
-        for part in night.parts
-        if part.session and part.analysis
-    ]
-    return render_html(f"{night.name}: {result(night)}", views, headlines(night))

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kit.analysis.fleet.split_session import answer_split
-from kit.analysis.history.changepoint import ChangeHistory
-from kit.analysis.history.regression import Finding
 from kit.analysis.session.analyse import Analysis, whole_real
-from kit.analysis.session.threshold import Threshold
+from kit.extensions import EXTRAS
 from kit.model.fact import makers
 from kit.model.session import Session
 from kit.report import shown_session
 from kit.report.fleet.cost import FleetView, view_fleet_cost
-from kit.report.format import units
-from kit.report.format.interval import percent_interval
-from kit.report.history.history import change_lines, commits_of
 from kit.report.page.section import SectionView, page_sections
-from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs, plot_tasks, plot_track
+from kit.report.plot import Picture, plot_attribution, plot_intervals, plot_runs, plot_tasks
 from kit.report.text.explain import Explanation, explain
 from kit.report.text.tasks import TaskTable, task_tables
 
 
 @dataclass(frozen=True)
 class TrackView:
+    """Earlier sessions beside this one: a series of one arm."""
+
     picture: Picture
     lines: Sequence[str]
     headers: Sequence[str]
@@ -46,7 +44,7 @@ class SessionView:
     session: Session
     analysis: Analysis
     explanation: Explanation
-    findings: Sequence[Finding]
+    findings: Sequence[Sequence[str]]
     fleet_cost: FleetView | None
     intervals: Picture | None
     attribution: Picture | None
@@ -67,15 +65,13 @@ class SessionView:
 def view(
     session: Session,
     analysis: Analysis,
-    tracks: Sequence[ChangeHistory] = (),
-    findings: Sequence[Finding] = (),
+    tracks: Sequence[TrackView] = (),
+    findings: Sequence[Sequence[str]] = (),
     links: Sequence[tuple[str, str]] = (),
 ) -> SessionView:
-    """Return the view. ``tracks``: a series of one session is left out. ``links``: addresses of the data, by name;
-    without any, data are part of the page."""
+    """Return the view. ``findings``: of each threshold itself, its result, interval and reason. ``links``: addresses of
+    the data, by name; without any, data are part of the page."""
     session, analysis = shown_session(session, analysis)
-    limits = [finding.threshold for finding in findings]
-    several = [track for track in tracks if len(track.series.entries) > 1]
     return SessionView(
         session=session,
         analysis=analysis,
@@ -87,9 +83,15 @@ def view(
         runs=plot_runs(analysis.arms, f"{session.id}-runs"),
         tasks=_tasks(session, analysis),
         sections=[shown for section in page_sections() if (shown := section.show(session, analysis))],
-        tracks=[track_view(track, limits, f"{session.id}-history-{i}") for i, track in enumerate(several, 1)],
+        tracks=tracks,
         links=links,
     )
+
+
+def find_tracks(session: Session, analysis: Analysis, store: Any) -> tuple[TrackView, ...]:
+    """Return the session's series. ``store``: a kit.store.Store, which no report knows."""
+    added = (extra.load(extra.tracks)(session, analysis, store) for extra in EXTRAS if extra.tracks)
+    return tuple(track for tracks in added for track in tracks)
 
 
 def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:
@@ -100,33 +102,3 @@ def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:
         picture = plot_tasks([runs for runs in analysis.arms if runs.point == point], phase, f"{session.id}-tasks-{i}")
         views.append(TasksView(picture, [table for table in tables if (table.phase, table.point) == (phase, point)]))
     return views
-
-
-def track_view(track: ChangeHistory, limits: Sequence[Threshold], name: str) -> TrackView:
-    """Return a series as a plot, sentences and a table; with the limit on the whole run if ``limits`` has one."""
-    newest = track.series.entries[-1].outcome
-    comparison = newest.comparison
-    matching = [
-        threshold.limit
-        for threshold in limits
-        if (threshold.arm, threshold.metric) == (comparison.arm, comparison.metric)
-        and (threshold.phase == comparison.phase if threshold.phase else newest.whole)
-    ]
-    commits = commits_of(track.series.entries)
-    rows = [
-        (
-            entry.session,
-            units.moment(entry.created),
-            *([commit or units.NOTHING] if any(commits) else []),
-            units.seconds(entry.outcome.mean),
-            units.seconds(entry.outcome.base_mean),
-            percent_interval(entry.outcome.comparison.estimate),
-        )
-        for entry, commit in zip(track.series.entries, commits, strict=True)
-    ]
-    headers = ("session", "date, UTC", *(["commit"] if any(commits) else []), "arm", "baseline", "change, 95 %")
-    lines = change_lines(track)
-    if track.series.began_with:
-        lines.append(f"this series began because these changed: {'; '.join(map(str, track.series.began_with))}")
-    picture = plot_track(track, matching[0] if matching else None, name)
-    return TrackView(picture, lines, headers, rows)

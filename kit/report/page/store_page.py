@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from kit.analysis.session.analyse import Analysis
 from kit.extensions import EXTRAS
+from kit.model.session import Session
+from kit.report.format.machine import machine_name
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,23 @@ class PageContent:
 
     template: str
     values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class PageLinks:
+    """Links from a session's page to one of the store."""
+
+    words: str  # before them
+    links: Sequence[tuple[str, Mapping[str, str]]]  # of each the label and the choices
+    first: bool = False  # above the session, not below
+
+
+def _always(store: Any, static: bool) -> bool:
+    return True
+
+
+def _no_links(session: Session, analysis: Analysis) -> PageLinks | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -31,11 +51,27 @@ class StorePage:
     show: Callable[[Any, Mapping[str, str]], PageContent]
     #: Yields the address and the file of each that becomes a static page.
     files: Callable[[Any], Iterator[tuple[str, str]]]
+    #: Returns whether the list of sessions links to it. Called with the store, and whether the list is a static page.
+    listed: Callable[[Any, bool], bool] = _always
+    #: Returns the links to it from the page of a session.
+    session_links: Callable[[Session, Analysis], PageLinks | None] = _no_links
 
 
 def store_pages() -> tuple[StorePage, ...]:
     """Return the pages of all extras."""
     return tuple(page for extra in EXTRAS if extra.pages for page in extra.load(extra.pages))
+
+
+def store_choices(store: Any) -> dict[str, Mapping[str, str]]:
+    """Return scenarios, arms and machines of the store with their labels, by name in the query."""
+    machines = {machine: machine_name(facts) for machine, facts in store.machines().items()}
+    by_name = dict(sorted(machines.items(), key=lambda item: item[1]))
+    return {"scenario": same(store.titles()), "arm": same(store.arms()), "machine": by_name}
+
+
+def same(values: Sequence[str]) -> dict[str, str]:
+    """Return choices with equal values and labels."""
+    return {value: value for value in values}
 
 
 def address_of(path: str, **query: str) -> str:

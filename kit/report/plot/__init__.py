@@ -7,6 +7,5 @@ from kit.report.plot.intervals import plot_intervals
 from kit.report.plot.picture import Picture
 from kit.report.plot.runs import plot_runs
 from kit.report.plot.tasks import plot_tasks
-from kit.report.plot.track import plot_track
 
-__all__ = ["Picture", "plot_attribution", "plot_intervals", "plot_runs", "plot_tasks", "plot_track"]
+__all__ = ["Picture", "plot_attribution", "plot_intervals", "plot_runs", "plot_tasks"]

@@ -10,8 +10,7 @@ from pathlib import Path
 from kit.core.errors import UsageError
 from kit.engines.root import given_programs
 from kit.image import Image, ImageCache, recipes
-from kit.image.image_file import find_image_file, from_image_file, has_layers
-from kit.image.image_name import check_image_name
+from kit.image.image_file import check_image_name, find_image_file, from_image_file, has_layers
 from kit.model.event import EventSink
 from kit.model.scenario import Input, Scenario
 from kit.session.execute.fetch import Fetcher, show_inputs

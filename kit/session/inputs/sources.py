@@ -12,8 +12,8 @@ from kit.core.regular import open_regular
 from kit.host.command import run
 from kit.host.git import is_repository, opened, sudo_user, write_archive
 from kit.host.safe_fs import identity
-from kit.image.debian_package import extract_sources
 from kit.image.image_file import check_archive
+from kit.image.mmdebstrap import extract_sources
 from kit.model.scenario import Input
 from kit.session.inputs.input_cache import InputCache, PreparedInput
 from kit.session.inputs.repack import PACKED

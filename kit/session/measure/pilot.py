@@ -15,9 +15,8 @@ from kit.core.deadline import Deadline, run_deadline
 from kit.core.errors import KitError, RunError
 from kit.engines import Sandbox
 from kit.host.cgroup.cgroup import Cgroup
-from kit.host.cgroup.freezer import Freezer
+from kit.host.cgroup.freezer import Freezer, waits
 from kit.host.cgroup.idle_load import NOT_WATCHED
-from kit.host.cgroup.task_states import waits
 from kit.model.arm import Arm
 from kit.model.plan import PlanStep
 from kit.model.sample import Sample

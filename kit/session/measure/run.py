@@ -15,7 +15,7 @@ from kit.core.errors import KitError, TimedOut, said_by_system
 from kit.engines import Sandbox
 from kit.engines.registry import Registry
 from kit.host.cgroup.idle_load import IdleRate
-from kit.host.dirtied import counts_whole_folios
+from kit.host.page_cache import counts_whole_folios
 from kit.model.arm import Arm
 from kit.model.plan import PlanStep
 from kit.model.sample import RUN_ORDER, Phase, Sample, run_order

@@ -15,7 +15,7 @@ from kit.core.paths import find_paths
 from kit.filesystem.device import check_devices
 from kit.host.machine import Host, read_host
 from kit.image.image import check_rootfs
-from kit.image.image_name import check_image_name
+from kit.image.image_file import check_image_name
 from kit.model.default_driver import Docker
 from kit.model.drivers import SYSTEM
 from kit.model.plan import Plan

@@ -8,7 +8,7 @@ from kit.engines.system import CONTAINER, IMAGE, VOLUME
 from kit.filesystem.thin_pool import MAPPED_DEVICE
 from kit.filesystem.zfs import POOL
 from kit.host.recovery.cleanup import CGROUP, PATH, Cleanups, empty_directory
-from kit.host.recovery.recovery import Cleaned, clean
+from kit.host.recovery.journal import Cleaned, clean
 from kit.host.safe_fs import remove_abandoned
 
 #: In the order of undoing: first running processes, then what they used.

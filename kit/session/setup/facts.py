@@ -8,9 +8,8 @@ from pathlib import Path
 
 from kit.analysis.runs.disturbance import RULE
 from kit.host.cgroup.cgroup import machine_cpu
-from kit.host.cgroup.energy import EnergyMeter, machine_energy
-from kit.host.commit import ci_commit, find_commit
-from kit.host.git import left_out
+from kit.host.cgroup.counters import EnergyMeter, machine_energy
+from kit.host.git import ci_commit, find_commit, left_out
 from kit.host.machine import Host
 from kit.image import Image
 from kit.model import fact

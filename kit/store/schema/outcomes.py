@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import ARRAY, ColumnElement, Connection, Row, Text, any_, delete, literal, select
 
-from kit.analysis.history.outcome import Outcome
 from kit.analysis.runs.compare import Comparison
+from kit.analysis.session.outcome import Outcome
 from kit.core.codec import UnreadableError, decode, decode_json, encode_json
 from kit.store.schema.rows import insert_new
 from kit.store.schema.tables import (
@@ -29,20 +29,20 @@ _NOTHING = {
 _BATCH = 1000
 
 
-def write_outcomes(connection: Connection, session_id: str, found: Sequence[Outcome]) -> None:
+def write_outcomes(connection: Connection, session_id: str, new_outcomes: Sequence[Outcome]) -> None:
     """Write outcomes, unless those of this version exist: a finished session does not change."""
     key = {"session": session_id, "version": OUTCOME_VERSION}
-    mine = (outcomes.c.session == session_id) & (outcomes.c.version == OUTCOME_VERSION)
-    if connection.execute(select(outcomes.c.position).where(mine).limit(1)).first():
+    of_session = (outcomes.c.session == session_id) & (outcomes.c.version == OUTCOME_VERSION)
+    if connection.execute(select(outcomes.c.position).where(of_session).limit(1)).first():
         return
     rows: list[dict[str, Any]] = []
-    said: set[tuple[str, str]] = set()
-    for item in found:
-        one = item.comparison.arm, item.comparison.point
-        digests = "" if one in said else encode_json(dict(item.digests))
-        said.add(one)
-        what = {"whole": item.whole, "mean": item.mean, "base_mean": item.base_mean, "digests": digests}
-        rows.append({name: getattr(item.comparison, name) for name in _FIELDS} | what)
+    written: set[tuple[str, str]] = set()
+    for outcome in new_outcomes:
+        place = outcome.comparison.arm, outcome.comparison.point
+        digests = "" if place in written else encode_json(dict(outcome.digests))
+        written.add(place)
+        what = {"whole": outcome.whole, "mean": outcome.mean, "base_mean": outcome.base_mean, "digests": digests}
+        rows.append({name: getattr(outcome.comparison, name) for name in _FIELDS} | what)
     rows = rows or [_NOTHING]
     numbered = [{**key, **row, "position": position} for position, row in enumerate(rows)]
     connection.execute(insert_new(connection, outcomes, ("session", "version", "position")), numbered)
@@ -56,8 +56,8 @@ def drop_other_outcomes(connection: Connection) -> None:
 def kept_of(connection: Connection, names: Sequence[str]) -> frozenset[str]:
     """Return those of these sessions whose outcomes are stored, by the current statistics."""
     query = select(outcomes.c.session).where((outcomes.c.version == OUTCOME_VERSION) & (outcomes.c.position == 0))
-    found = (connection.execute(query.where(mine)).scalars() for mine in _of_batches(connection, names))
-    return frozenset(name for listed in found for name in listed)
+    results = (connection.execute(query.where(batch)).scalars() for batch in _of_batches(connection, names))
+    return frozenset(name for listed in results for name in listed)
 
 
 def read_outcomes(
@@ -65,29 +65,29 @@ def read_outcomes(
 ) -> list[tuple[str, Outcome | None]]:
     """Return the outcomes of these sessions, each with its session's id; None if a row can't be read."""
     of_arms = outcomes.c.arm.in_(arms) & (outcomes.c.version == OUTCOME_VERSION)
-    mine = (outcomes.c.metric == metric) & (outcomes.c.phase == phase if phase else outcomes.c.whole)
-    query = select(outcomes, mine.label("mine")).where(of_arms & (mine | (outcomes.c.digests != "")))
+    matching = (outcomes.c.metric == metric) & (outcomes.c.phase == phase if phase else outcomes.c.whole)
+    query = select(outcomes, matching.label("matching")).where(of_arms & (matching | (outcomes.c.digests != "")))
     digests: dict[tuple[str, str, str], str] = {}
-    found = []
+    rows = []
     for batch in _of_batches(connection, names):
         for row in connection.execute(query.where(batch)):
             if row.digests:
                 digests[row.session, row.arm, row.point] = row.digests
-            if row.mine:
-                found.append(row)
-    return [(row.session, _outcome(row, digests.get((row.session, row.arm, row.point), ""))) for row in found]
+            if row.matching:
+                rows.append(row)
+    return [(row.session, _outcome(row, digests.get((row.session, row.arm, row.point), ""))) for row in rows]
 
 
 def read_results(connection: Connection, names: Sequence[str], metric: str) -> dict[str, list[Comparison]]:
     """Return the stored outcomes of the whole run in one metric, by session."""
-    mine = outcomes.c.session.in_(names) & outcomes.c.whole & (outcomes.c.metric == metric)
-    mine &= outcomes.c.version == OUTCOME_VERSION
-    query = select(outcomes).where(mine).order_by(outcomes.c.session, outcomes.c.position)
-    found: dict[str, list[Comparison]] = {}
+    condition = outcomes.c.session.in_(names) & outcomes.c.whole & (outcomes.c.metric == metric)
+    condition &= outcomes.c.version == OUTCOME_VERSION
+    query = select(outcomes).where(condition).order_by(outcomes.c.session, outcomes.c.position)
+    by_session: dict[str, list[Comparison]] = {}
     for row in connection.execute(query):
         with suppress(UnreadableError):
-            found.setdefault(row.session, []).append(_comparison(row))
-    return found
+            by_session.setdefault(row.session, []).append(_comparison(row))
+    return by_session
 
 
 def _of_batches(connection: Connection, names: Sequence[str]) -> Iterator[ColumnElement[bool]]:
@@ -102,8 +102,8 @@ def _of_batches(connection: Connection, names: Sequence[str]) -> Iterator[Column
 
 def _outcome(row: Row[Any], digests: str) -> Outcome | None:
     try:
-        named = decode_json(dict[str, str], digests)
-        return Outcome(_comparison(row), row.mean, row.base_mean, row.whole, tuple(named.items()))
+        by_name = decode_json(dict[str, str], digests)
+        return Outcome(_comparison(row), row.mean, row.base_mean, row.whole, tuple(by_name.items()))
     except UnreadableError:
         return None
 

@@ -23,7 +23,7 @@ _NESTED = ("histogram", "errors")
 
 
 def session_row(session: Session) -> dict[str, Any]:
-    row = {item.name: getattr(session, item.name) for item in fields(Session) if item.name != "samples"}
+    row = {field.name: getattr(session, field.name) for field in fields(Session) if field.name != "samples"}
     return row | {name: encode_json(row[name]) for name in _JSON} | {"machine": machine_of(session.facts)}
 
 
@@ -66,7 +66,7 @@ def _identity(sample: Sample) -> str:
 
 
 def _sample_row(session_id: str, sample: Sample) -> dict[str, Any]:
-    row = {item.name: getattr(sample, item.name) for item in fields(Sample) if item.name != "phases"}
+    row = {field.name: getattr(sample, field.name) for field in fields(Sample) if field.name != "phases"}
     return row | {"digests": encode_json(dict(sample.digests)), "session": session_id}
 
 
@@ -77,9 +77,9 @@ def _write_phases(connection: Connection, key: int | None, sample: Sample) -> No
         connection.execute(insert(phases), [{"sample": key, "position": i, **row} for i, row in enumerate(rows)])
         for table, name in _LISTS:
             rows = [
-                {"sample": key, "position": i, "number": number, **_columns(asdict(item))}
+                {"sample": key, "position": i, "number": number, **_columns(asdict(entry))}
                 for i, phase in listed
-                for number, item in enumerate(getattr(phase, name))
+                for number, entry in enumerate(getattr(phase, name))
             ]
             if rows:
                 connection.execute(insert(table), rows)
@@ -87,31 +87,31 @@ def _write_phases(connection: Connection, key: int | None, sample: Sample) -> No
 
 def read_samples(connection: Connection, session_id: str) -> tuple[Sample, ...]:
     """Return samples in the order of storage. Raises UnreadableError as ``read_session`` does."""
-    mine = select(samples.c.id).where(samples.c.session == session_id)
-    said: dict[tuple[int, int], dict[str, list[dict[str, Any]]]] = {}
+    sample_ids = select(samples.c.id).where(samples.c.session == session_id)
+    by_phase: dict[tuple[int, int], dict[str, list[dict[str, Any]]]] = {}
     for table, name in _LISTS:
-        listed = select(table).where(table.c.sample.in_(mine)).order_by(table.c.number)
+        listed = select(table).where(table.c.sample.in_(sample_ids)).order_by(table.c.number)
         for row in connection.execute(listed).mappings():
-            of_phase = said.setdefault((row["sample"], row["position"]), {})
+            of_phase = by_phase.setdefault((row["sample"], row["position"]), {})
             of_phase.setdefault(name, []).append(_fields(_values(row)))
-    made: dict[int, list[dict[str, Any]]] = {}
-    query = select(phases).where(phases.c.sample.in_(mine)).order_by(phases.c.sample, phases.c.position)
+    by_sample: dict[int, list[dict[str, Any]]] = {}
+    query = select(phases).where(phases.c.sample.in_(sample_ids)).order_by(phases.c.sample, phases.c.position)
     for row in connection.execute(query).mappings():
-        lists = said.get((row["sample"], row["position"]), {})
+        lists = by_phase.get((row["sample"], row["position"]), {})
         phase = {**{name: row[name] for name in PHASE_FIELDS}, **lists}
-        made.setdefault(row["sample"], []).append(phase)
+        by_sample.setdefault(row["sample"], []).append(phase)
     rows = connection.execute(select(samples).where(samples.c.session == session_id).order_by(samples.c.id)).mappings()
-    return tuple(_sample(row, made.get(row["id"], [])) for row in rows)
+    return tuple(_sample(row, by_sample.get(row["id"], [])) for row in rows)
 
 
-def _sample(row: Mapping[Any, Any], made: list[dict[str, Any]]) -> Sample:
+def _sample(row: Mapping[Any, Any], phase_values: list[dict[str, Any]]) -> Sample:
     digests = decode_json(dict[str, str], row["digests"])
     values = {name: value for name, value in _values(row).items() if name not in ("identity", "stored_in")}
-    return decode(Sample, values | {"phases": made, "digests": list(digests.items())})
+    return decode(Sample, values | {"phases": phase_values, "digests": list(digests.items())})
 
 
-def _columns(item: dict[str, Any]) -> dict[str, Any]:
-    return item | {name: encode_json(item[name]) for name in _NESTED if name in item}
+def _columns(values: dict[str, Any]) -> dict[str, Any]:
+    return values | {name: encode_json(values[name]) for name in _NESTED if name in values}
 
 
 def _fields(row: dict[str, Any]) -> dict[str, Any]:

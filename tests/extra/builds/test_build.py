@@ -15,7 +15,7 @@ from kit.core.errors import RunError, TimedOut
 from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.sandbox import Invocation
 from kit.extra.builds.dockerfile import Chain
-from kit.extra.builds.engine import PodmanBuildEngine
+from kit.extra.builds.engine import PODMAN_BUILD
 from kit.extra.builds.output import BuildOutput, printed_in_buildkit
 from kit.extra.builds.probe import BuildDirs, BuildProbe
 from kit.extra.builds.tool import BuildTool
@@ -218,7 +218,7 @@ def test_a_podman_of_another_version_does_not_build(tmp_path: Path) -> None:
     """Its client is this machine's: the figure would be of no version's."""
     setting = EngineConfig("x", tmp_path, tmp_path, Journal(tmp_path / "journal" / "x.jsonl", {}), "none")
     arm = parse_arm("build:podman@5.8/overlay")
-    blocked = PodmanBuildEngine(setting, version="5.8").check(arm, replace(read_host(), root=True))
+    blocked = PODMAN_BUILD(setting, version="5.8").check(arm, replace(read_host(), root=True))
     assert blocked == Blocker(
         "podman@5.8 builds with this machine's podman", "use build:podman/overlay, or a layer arm"
     )

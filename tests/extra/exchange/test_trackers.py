@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.analysis.history.tracked import TRACKED
+from kit.extra.exchange.analysis.tracked import TRACKED
 from kit.extra.exchange.report.bencher import render_bencher
 from kit.extra.exchange.report.benchmark_action import render_benchmark_action
 from kit.extra.exchange.report.hyperfine import render_hyperfine, render_hyperfine_1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.extra.guest.cached_probe import Trial, answer, circumstances
+from kit.extra.guest.qemu import Trial, answer, circumstances
 
 YES, NO, HANGS = Trial(), Trial("Permission denied", dear=False), Trial("it hangs")
 

@@ -16,7 +16,7 @@ from kit.core.codec import UnreadableError
 from kit.core.errors import RunError, UsageError
 from kit.core.paths import Paths
 from kit.extra.guest import Kernel, Tools
-from kit.extra.guest.console import console_log
+from kit.extra.guest.host import console_log
 from kit.extra.guest.listener import Guest
 from kit.extra.guest.uml import UserModeLinux
 from kit.host.command import spawn, stop

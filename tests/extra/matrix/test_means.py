@@ -18,10 +18,9 @@ from kit.analysis.stats.estimators import Centre, log_centre, student_quantile
 from kit.core.errors import UsageError
 from kit.extra.matrix.analysis.cell import MatrixCell, more_than
 from kit.extra.matrix.analysis.matrix import Matrix, counting, make_matrix
+from kit.extra.matrix.analysis.mean import parse_weights, weighted_half, weighted_mean
 from kit.extra.matrix.analysis.pooled import pooled_rows
 from kit.extra.matrix.analysis.row import rows_of
-from kit.extra.matrix.analysis.weighted import weighted_half, weighted_mean
-from kit.extra.matrix.analysis.weights import parse_weights
 from kit.model.default import AUTO_ROUNDS
 from tests.matrices import COSTS, in_copies, made, on_machine, suite
 from tests.matrices import REFERENCE as ARM

@@ -9,13 +9,13 @@ import pytest
 
 from kit.cli.compare import compare
 from kit.core.errors import BusyError, UnavailableError, UsageError
+from kit.extra.history.nightly.job import Job
 from kit.extra.matrix.suite import Runner, SuitePart, find_run, find_suite, new_run, run_suite
 from kit.extra.matrix.suite_command import _check_begun, _report
 from kit.model.arm import parse_arms
 from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
 from kit.model.session import FAILED, INTERRUPTED, Request, Session
-from kit.nightly.job import Job
 from kit.session.plan.planning import find_scenario
 from kit.session.setup.resumable import record_begun
 from tests.command_line import Kit
@@ -267,7 +267,7 @@ def test_a_parameter_goes_to_the_scenarios_that_have_it(tmp_path: Path, monkeypa
     (tmp_path / "mine.toml").write_text(tasks)
     found: list[Job] = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("kit.cli.nightly.describe", lambda job, noun: found.append(job))
+    monkeypatch.setattr("kit.extra.history.nightly.command.describe", lambda job, noun: found.append(job))
     words = ["suite:mine.toml", "--dry-run", "--guest", "uml", "--param", "count=7", "--param", "config=defconfig"]
     compare.main(words, standalone_mode=False)
     requests = [task.request for task in found[0].tasks]
@@ -294,7 +294,7 @@ def test_every_setting_counts_where_the_file_has_none(tmp_path: Path, monkeypatc
     found: list[Job] = []
     monkeypatch.setenv("KIT_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("kit.cli.nightly.describe", lambda job, noun: found.append(job))
+    monkeypatch.setattr("kit.extra.history.nightly.command.describe", lambda job, noun: found.append(job))
     compare.main(["suite:mine.toml", "--dry-run", "--cache", "warm"], standalone_mode=False)
     first, second = (task.request for task in found[0].tasks)
     assert (first.timeout, second.timeout, first.size, first.cache) == (300, 3600, 7 * 2**30, "warm")

@@ -20,16 +20,18 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from waitress import wasyncore
 
-from kit.analysis.history.changepoint import track
-from kit.analysis.history.regression import judge
 from kit.analysis.session.analyse import analyse
 from kit.analysis.session.threshold import parse_threshold
+from kit.extra.history.analysis.changepoint import track
+from kit.extra.history.analysis.regression import judge
+from kit.extra.history.report.page import finding_row, track_views
+from kit.extra.history.report.plot import plot_track
 from kit.extra.web import server
 from kit.extra.web.app import make_app
 from kit.report.data.structured import render_csv
 from kit.report.page.html import render_html
 from kit.report.page.page import view
-from kit.report.plot import plot_attribution, plot_intervals, plot_runs, plot_track
+from kit.report.plot import plot_attribution, plot_intervals, plot_runs
 from kit.report.plot.picture import to_png
 from kit.store import Store, open_store
 from tests.browser import luminance
@@ -49,7 +51,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     threshold = parse_threshold("layer:overlay2 < 10 %")
     (item,) = threshold.find(analysis.comparisons)
     finding = judge(threshold, item, past.series, past.changes)
-    views = [view(full, analyse(full)), view(nights[-1], analysis, [past], [finding])]
+    tracks = track_views([past], nights[-1].id, [threshold])
+    views = [view(full, analyse(full)), view(nights[-1], analysis, tracks, [finding_row(finding)])]
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(render_html("A <title>", views, ["something <bad>"]), encoding="utf-8")
     return path

@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from kit.analysis.history.tracked import smaller_is_better
 from kit.analysis.stats.estimate import Interval
+from kit.extra.exchange.analysis.tracked import smaller_is_better
 from kit.extra.exchange.report.penalty import Penalty, newest
 from kit.model.fact import built_commit
 from kit.model.metric import METRICS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kit.analysis.history.outcome import Outcome
-from kit.analysis.history.tracked import tracked_outcomes
 from kit.analysis.runs.compare import Comparison
 from kit.analysis.session.analyse import Analysis, analyse
+from kit.analysis.session.outcome import Outcome
+from kit.extra.exchange.analysis.tracked import tracked_outcomes
 from kit.model.session import Session
 from kit.report.format import units
 from kit.report.format.machine import machine_name
@@ -17,15 +17,13 @@ from kit.report.format.sanitize import shown
 
 @dataclass(frozen=True)
 class Penalty:
-    """A penalty as a factor: 1.056 is 5.6 % more than the baseline. ``machine``: '' if all sessions ran on one.
-    ``mark``: where it was measured, unless on a host: a guest, ``imported`` or ''.
-
-    ``low`` and ``high``: the individual 95 % interval, as in a history; None if there is none."""
+    """A penalty as a factor: 1.056 is 5.6 % more than the baseline. ``low`` and ``high``: the individual 95 % interval,
+    as in a history; None if there is none."""
 
     session: Session
     outcome: Outcome
-    machine: str
-    mark: str
+    machine: str  # '' if all sessions ran on one
+    mark: str  # where it was measured, unless on a host: a guest, imported or ''
     ratio: float
 
     @property
@@ -52,11 +50,11 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Newest:
-    """The newest session of each title, machine and mark, with its analysis. ``machine``: '' if all ran on one."""
+    """The newest session of each title, machine and mark, with its analysis."""
 
     session: Session
     analysis: Analysis
-    machine: str
+    machine: str  # '' if all ran on one
 
     @property
     def imported(self) -> bool:

@@ -47,17 +47,15 @@ _LONG = r"(?=\d{1,9}[hm])"  # no date, which has slashes as well
 
 @dataclass(frozen=True)
 class Form:
-    """``names``: of the programs, as ``--format`` has them. ``clue``: is in each of its lines, and quick to look for.
-    ``pattern``: one line or another of a run; its groups are figures (``real``, ``user`` and ``sys`` in any clock), its
-    ``name``, its ``exit`` status, ``each``, the real time of one of several runs, and ``mean``, where the figures are
-    means of several. ``needs``: figures without which a run is incomplete. ``ends``: the end of a name that may have
-    several lines."""
+    """How one program prints its figures. Groups of the pattern are figures (``real``, ``user`` and ``sys`` in any
+    clock), its ``name``, its ``exit`` status, ``each``, the real time of one of several runs, and ``mean``, where the
+    figures are means of several."""
 
-    names: tuple[str, ...]
-    clue: re.Pattern[str]
-    pattern: re.Pattern[str]
-    needs: tuple[str, ...]
-    ends: str
+    names: tuple[str, ...]  # of the programs, as --format has them
+    clue: re.Pattern[str]  # is in each of its lines, and quick to look for
+    pattern: re.Pattern[str]  # one line or another of a run
+    needs: tuple[str, ...]  # figures without which a run is incomplete
+    ends: str  # the end of a name that may have several lines
 
     @property
     def title(self) -> str:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from kit.core.codec import Amount, Code
 from kit.core.errors import UsageError
 from kit.extra.exchange.runs.json_document import Version, read_document
-from kit.extra.exchange.runs.names import distinct, with_parameters
-from kit.extra.exchange.runs.timed_run import TimedRun, exit_error
+from kit.extra.exchange.runs.timed_run import TimedRun, distinct, exit_error, with_parameters
 from kit.parsers.tried import Tried
 
 TRIED = (

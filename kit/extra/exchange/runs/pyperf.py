@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from kit.core.codec import Amount
 from kit.core.errors import UsageError
 from kit.extra.exchange.runs.json_document import Version, read_document
-from kit.extra.exchange.runs.names import distinct
-from kit.extra.exchange.runs.timed_run import TimedRun
+from kit.extra.exchange.runs.timed_run import TimedRun, distinct
 from kit.parsers.tried import Tried
 
 TRIED = (

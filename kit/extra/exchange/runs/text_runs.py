@@ -47,13 +47,12 @@ class _Run:
 
 @dataclass
 class _Stream:
-    """One of several outputs in a log. ``failed``: time's own line on the next run. ``before``: another's, directly
-    before the next run. ``last``: the run of the line before."""
+    """One of several outputs in a log."""
 
     open: _Run | None = None
-    failed: tuple[LogLine, str] | None = None
-    before: str = ""
-    last: _Run | None = None
+    failed: tuple[LogLine, str] | None = None  # time's own line on the next run
+    before: str = ""  # another's line, directly before the next run
+    last: _Run | None = None  # the run of the line before
 
 
 class _Reader:

@@ -13,32 +13,26 @@ from kit.analysis.stats.estimators import Centre
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """``time``: logarithm of the ratio to the reference, with the error of the individual interval; None where there is
-    none. ``together``: the ratio with the interval that is simultaneous for all arms of its session; the verdict
-    rests on it.
-
-    ``bare``: logarithm of the ratio to bare on the arm's filesystem. ``space``, ``written``: the same to the reference,
-    of space in use and of bytes written to the device. ``seconds``: what the whole run takes; ``more``: of that, more
-    than the reference. ``floor``: standard deviation of the ratio's logarithm that no number of rounds removes; points
-    of one session share it. ``visible``: the ratio that bounds the session's control, 1 without one. ``n``: rounds, or
-    machines where several are pooled. ``session``: the newest source.
-    ``reason``: why there is no figure; ``fix``: what to do about it."""
+    """One arm in one scenario against the reference. ``Centre`` of time, bare, space and written: of the ratio's
+    logarithm."""
 
     arm: str
-    verdict: Verdict
-    time: Centre | None = None
+    verdict: Verdict  # rests on the simultaneous interval
+    time: Centre | None = None  # to the reference, with the error of the individual interval; None without a ratio
+    # The ratio to the reference, with the interval that is simultaneous for all arms of its session
     together: Interval | None = None
-    bare: Centre | None = None
-    space: Centre | None = None
-    written: Centre | None = None
-    seconds: Centre | None = None
-    more: Centre | None = None
+    bare: Centre | None = None  # to bare on the arm's filesystem
+    space: Centre | None = None  # to the reference: space in use
+    written: Centre | None = None  # to the reference: bytes written to the device
+    seconds: Centre | None = None  # of the whole run
+    more: Centre | None = None  # of these, more than the reference
+    # Standard deviation of the ratio's logarithm that no number of rounds removes; points of one session share it
     floor: float = 0.0
-    n: int = 0
-    session: str = ""
-    reason: str = ""
-    fix: str = ""
-    visible: float = 1.0
+    n: int = 0  # rounds, or machines where several are pooled
+    session: str = ""  # the newest source
+    reason: str = ""  # why there is no figure
+    fix: str = ""  # what to do about it
+    visible: float = 1.0  # the ratio that bounds the session's control (A/A); 1 without one
 
     @property
     def measured(self) -> bool:

@@ -14,27 +14,26 @@ from kit.model.arm import known_arm
 
 @dataclass(frozen=True)
 class WrongFor:
-    """A scenario in which the choice is significantly slower. ``cell``: of the faster arm against the reference, or of
-    the choice where the reference is the faster one."""
+    """A scenario in which the choice is significantly slower."""
 
     scenario: str
     point: str
     faster: str
-    cell: MatrixCell
+    cell: MatrixCell  # of the faster arm against the reference, or of the choice where the reference is the faster one
 
 
 @dataclass(frozen=True)
 class Choice:
-    """``take``: the arm with the least mean among those significantly faster than the reference, else the reference; ''
-    without another driver that has all scenarios. ``alike``: arms that are equivalent to the reference.
-    ``faster``: those that are faster, the best first. ``inconclusive``: those of which nothing is decided. ``wrong``:
-    the scenarios in which ``take`` is significantly slower than the reference, or another driver faster than the
-    reference where that is taken."""
+    """Which driver to take, and what is known of the others."""
 
+    # The least mean among the arms significantly faster than the reference, else the reference; '' without another
+    # driver that has all scenarios
     take: str
-    alike: tuple[str, ...] = ()
-    inconclusive: tuple[str, ...] = ()
-    faster: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()  # equivalent to the reference
+    inconclusive: tuple[str, ...] = ()  # neither faster, slower nor equivalent
+    faster: tuple[str, ...] = ()  # significantly faster than the reference, the best first
+    # Scenarios in which take is significantly slower than the reference, or another driver faster than the reference
+    # where that is taken
     wrong: tuple[WrongFor, ...] = ()
 
 

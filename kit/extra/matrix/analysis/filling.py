@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kit.analysis.history.history import Conditions, conditions, differences
 from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.entry import Conditions, conditions, differences
 from kit.model.fact import ASKED, GUEST, MACHINE
 from kit.model.session import Session
 

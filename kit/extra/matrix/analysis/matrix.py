@@ -21,19 +21,18 @@ from kit.extra.matrix.analysis.row import MatrixRow
 
 @dataclass(frozen=True)
 class Matrix:
-    """``arms`` in the order of ``means``: the reference, then the others, those with most scenarios first, and of these
-    from the best mean to the worst. ``classes``: other classes of machines in the store. ``without``: scenarios that
-    have no figure against the reference. ``left_out``: sessions that do not count."""
+    """The matrix of one class of machines."""
 
     machine_class: str
     reference: str
     margin: float
     rows: tuple[MatrixRow, ...]
+    # The reference's first, then of the arms with most scenarios first, and of these from the best to the worst
     means: tuple[ArmMean, ...]
     choice: Choice
-    classes: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    classes: tuple[str, ...] = ()  # other classes of machines in the store
+    without: tuple[str, ...] = ()  # scenarios that have no figure against the reference
+    left_out: tuple[LeftOut, ...] = ()  # sessions that do not count
 
     @property
     def arms(self) -> tuple[str, ...]:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.analysis.fleet.answer import FleetAnswer, FleetArm, LeftOut, answer
-from kit.analysis.history.history import Entry, make_entry
-from kit.analysis.history.outcome import Outcome, outcomes
 from kit.analysis.runs.compare import compare
 from kit.analysis.runs.run_table import Runs
+from kit.analysis.session.entry import Entry, make_entry
 from kit.analysis.session.footprint import SPACE, WRITTEN
+from kit.analysis.session.outcome import Outcome, outcomes
 from kit.analysis.session.ranking import DURABLE, REAL, split_picks
 from kit.analysis.session.stopping import looks
 from kit.analysis.stats.estimate import NOT_RUN, REFERENCE, TOO_FEW
@@ -27,12 +27,12 @@ _Place = tuple[str, str]  # arm, point
 
 @dataclass
 class _Gathered:
-    """Entries by what the arms are compared with and by metric. ``not_run``: by arm. ``params``: by session; all run as
-    many copies at once."""
+    """What the sessions of one scenario have measured; all run as many copies at once."""
 
+    # By what the arms are compared with, and by metric
     entries: dict[tuple[str, str], list[Entry]] = field(default_factory=dict)
-    not_run: dict[str, NotRun] = field(default_factory=dict)
-    params: dict[str, Values] = field(default_factory=dict)
+    not_run: dict[str, NotRun] = field(default_factory=dict)  # by arm
+    params: dict[str, Values] = field(default_factory=dict)  # by session
 
     def take(self, session: Session, reference: str, times: Sequence[str]) -> None:
         self.params[session.id] = session.request.params

@@ -27,19 +27,16 @@ _Beside = Mapping[tuple[str, str, str], Comparison]
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """``cells``: one for each arm. ``machines``: number of machines that are pooled, 1 for a session of one machine.
-    ``weight``: in the means; the points of a sweep share that of their scenario. ``counts``: whether it is part of the
-    means. ``point``: with the number of copies that ran at once, swept or not: they are other work than one.
-    ``params``: all other parameters of the newest session."""
+    """One scenario, or one point of its sweep: all arms against the reference."""
 
     scenario: str
-    point: str
+    point: str  # with the number of copies that ran at once, swept or not: they are other work than one
     metric: str
-    cells: tuple[MatrixCell, ...]
-    machines: int = 1
-    weight: float = 1.0
-    counts: bool = True
-    params: Values = ()
+    cells: tuple[MatrixCell, ...]  # one for each arm
+    machines: int = 1  # number of machines that are pooled; 1 for a session of one machine
+    weight: float = 1.0  # in the means; the points of a sweep share that of their scenario
+    counts: bool = True  # whether it is part of the means
+    params: Values = ()  # all other parameters of the newest session
 
     def cell(self, arm: str) -> MatrixCell | None:
         return next((cell for cell in self.cells if cell.arm == arm), None)

@@ -20,14 +20,13 @@ _SHADES = (1.1, 1.3)
 
 @dataclass(frozen=True)
 class CellView:
-    """``figure`` and ``interval``: in short, without and with ``[`` … ``]``. ``verdict``: in words. ``kind``: the
-    verdict as a name of style, with the shade of a difference. ``session``: where the figure is from."""
+    """A cell in words."""
 
-    figure: str
-    interval: str = ""
-    verdict: str = ""
-    kind: str = ""
-    session: str = ""
+    figure: str  # in short
+    interval: str = ""  # in short, with its brackets
+    verdict: str = ""  # in words
+    kind: str = ""  # the verdict as a name of style, with the shade of a difference
+    session: str = ""  # where the figure is from
     note: str = ""
 
     @property
@@ -37,13 +36,13 @@ class CellView:
 
 @dataclass(frozen=True)
 class MatrixView:
-    """``rows``: name and cells, one for each of ``arms``. ``means``: the same of what is over all scenarios."""
+    """A matrix in words."""
 
     headline: str
     machine_class: str
     arms: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[CellView]]]
-    means: Sequence[tuple[str, Sequence[CellView]]]
+    rows: Sequence[tuple[str, Sequence[CellView]]]  # name and cells, one for each of the arms
+    means: Sequence[tuple[str, Sequence[CellView]]]  # the same of what is over all scenarios
     lines: Sequence[str]
 
 

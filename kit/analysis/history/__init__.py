@@ -1,1 +1,0 @@
-"""What sessions show over time: series, change points, nights, differences of two sessions."""

@@ -1,0 +1,1 @@
+"""Which of a session's figures other programs follow over time. Computes none."""

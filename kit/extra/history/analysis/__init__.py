@@ -1,0 +1,1 @@
+"""What sessions show over time: series, change points, nights and their limits."""

@@ -1,3 +1,0 @@
-"""``kit nightly``: the file of nightly tasks, their execution and checks, and messages about what changed.
-
-Imports session, the store and words; a night's results are in kit.analysis.history.night."""

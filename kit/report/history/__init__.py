@@ -1,1 +1,0 @@
-"""Sessions over time for people: an arm's history, a night, two sessions side by side."""
