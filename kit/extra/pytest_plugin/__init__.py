@@ -37,9 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add = group.addoption
     add("--kit-arms", metavar="A,B,…", help="collect scenario files and run them on these arms; 'default': all")
     for name in SHARED:
-        item = OPTIONS[name]
-        _add_shared(add, item)
-        parser.addini(f"kit_{name}", f"{'false: ' if item.negated else ''}the same as {item.spelled(PYTEST_PREFIX)}")
+        option = OPTIONS[name]
+        _add_shared(add, option)
+        parser.addini(
+            f"kit_{name}", f"{'false: ' if option.negated else ''}the same as {option.spelled(PYTEST_PREFIX)}"
+        )
     parser.addini("kit_store", "the same as --kit-store")
     add("--kit-param", action="append", default=[], metavar="K=V", help="a parameter of the scenario files")
     add("--kit-fs", default="", metavar="FS,FS", help="put arms that name no filesystem on each of these")
@@ -141,6 +143,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     from kit.host.output_file import write_output
     from kit.report.data.structured import document
 
-    documents = [document(item, analyse(item)) for item in sessions]
+    documents = [document(measured, analyse(measured)) for measured in sessions]
     whole = documents[0] if len(documents) == 1 else {"schema": documents[0]["schema"], "sessions": documents}
     write_output(Path(name), json.dumps(whole, indent=1))

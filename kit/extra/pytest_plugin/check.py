@@ -34,17 +34,18 @@ def check(
     __tracebackhide__ = True
     if undecided not in (WARN, FAIL):
         raise pytest.UsageError(f"kit_threshold: undecided={undecided!r}: use 'warn' or 'fail'")
-    found = threshold.find(comparisons)
-    if not found:
-        known = sorted({f"{item.arm} {item.phase}" for item in comparisons if item.metric == threshold.metric})
-        raise PenaltyError(f"{threshold}: not measured; there are: {', '.join(known) or 'no comparisons'}")
-    for item in found:
-        result = threshold.judge(item)
+    judged = threshold.find(comparisons)
+    if not judged:
+        of_metric = [comparison for comparison in comparisons if comparison.metric == threshold.metric]
+        names = sorted({f"{comparison.arm} {comparison.phase}" for comparison in of_metric})
+        raise PenaltyError(f"{threshold}: not measured; there are: {', '.join(names) or 'no comparisons'}")
+    for comparison in judged:
+        result = threshold.judge(comparison)
         if result == MORE:
-            raise PenaltyError(f"{threshold} does not hold\n{_lines(item, margin)}")
+            raise PenaltyError(f"{threshold} does not hold\n{_lines(comparison, margin)}")
         if result != LESS:
-            why = "the limit lies within the interval" if item.low is not None else "one run has no interval"
-            text = f"{threshold} is undecided: {why}\n{_lines(item, margin)}{_more(item, threshold)}"
+            why = "the limit lies within the interval" if comparison.low is not None else "one run has no interval"
+            text = f"{threshold} is undecided: {why}\n{_lines(comparison, margin)}{_more(comparison, threshold)}"
             if undecided == FAIL:
                 raise PenaltyError(text)
             warnings.warn(pytest.PytestWarning(f"kit: {text}"), stacklevel=2)

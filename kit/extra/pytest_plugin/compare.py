@@ -31,12 +31,13 @@ class Result:
     def of(self, arm: str, metric: str = "real", phase: str = "") -> Comparison:
         """Return the comparison of one arm with its baseline, by default of the whole run. Raises KeyError with the
         existing ones if it is missing."""
-        mine = [item for item in self.comparisons if (item.arm, item.metric) == (arm, metric)]
-        found = [item for item in mine if item.phase == phase] if phase else mine[-1:]  # the whole run comes last
-        if found:
-            return found[0]
-        known = sorted({f"{item.arm} {item.metric} {item.phase}" for item in self.comparisons})
-        raise KeyError(f"no comparison {arm} {metric} {phase}; there are: {', '.join(known)}")
+        of_arm = [comparison for comparison in self.comparisons if (comparison.arm, comparison.metric) == (arm, metric)]
+        # The whole run comes last.
+        matching = [comparison for comparison in of_arm if comparison.phase == phase] if phase else of_arm[-1:]
+        if matching:
+            return matching[0]
+        names = sorted({f"{comparison.arm} {comparison.metric} {comparison.phase}" for comparison in self.comparisons})
+        raise KeyError(f"no comparison {arm} {metric} {phase}; there are: {', '.join(names)}")
 
     def check(self, threshold: str, undecided: str = WARN) -> None:
         """``check("layer:overlay2 build < 10 %")``: raises an AssertionError that prints the comparison, interval
@@ -44,8 +45,8 @@ class Result:
         """
         from kit.analysis.session.threshold import parse_threshold
 
-        asked = self.session.request
-        check(parse_threshold(threshold, asked.engine), self.comparisons, undecided, asked.margin)
+        request = self.session.request
+        check(parse_threshold(threshold, request.engine), self.comparisons, undecided, request.margin)
 
 
 def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
@@ -58,26 +59,26 @@ def comparing(request: pytest.FixtureRequest) -> Callable[..., Result]:
 
         __tracebackhide__ = True
         try:
-            made = _request(request, command, keywords)
+            measured_request = _request(request, command, keywords)
             thresholds = [
-                (parse_threshold(marker.args[0], made.engine), marker.kwargs.get("undecided", WARN))
+                (parse_threshold(marker.args[0], measured_request.engine), marker.kwargs.get("undecided", WARN))
                 for marker in request.node.iter_markers("kit_threshold")
             ]
             limits = [threshold for threshold, _ in thresholds]
-            plan = check_request(made, limits, here=not request.config.getoption("kit_fleet")).plan
-            session = request.config.stash[RUNNER].run(made, limits_note(limits, plan))
+            plan = check_request(measured_request, limits, here=not request.config.getoption("kit_fleet")).plan
+            session = request.config.stash[RUNNER].run(measured_request, limits_note(limits, plan))
         except KitError as error:
             raise _not_measured(request, in_words_of_pytest(error)) from None
         except pytest.UsageError as error:
             raise _not_measured(request, str(error)) from None
         if session.not_run:
-            reasons = [f"{item.arm} not run: {item.reason}; fix: {item.fix}" for item in session.not_run]
+            reasons = [f"{blocked.arm} not run: {blocked.reason}; fix: {blocked.fix}" for blocked in session.not_run]
             raise _not_measured(request, "\n".join(reasons))
         _fail_unless_whole(session)
         result = Result(session, analyse(session).comparisons)
         _record(request, result)
         for threshold, undecided in thresholds:
-            check(threshold, result.comparisons, undecided, made.margin)
+            check(threshold, result.comparisons, undecided, measured_request.margin)
         return result
 
     return compare
@@ -121,7 +122,7 @@ def _record(request: pytest.FixtureRequest, result: Result) -> None:
     from kit.report.format.interval import percent_interval
 
     request.node.user_properties.append(("kit session", result.session.id))
-    for item in whole_real(result.comparisons):
-        at = f" at {item.point}" if item.point else ""
-        text = f"{percent_interval(item.estimate)} of {item.baseline}"
-        request.node.user_properties.append((f"kit {item.arm}{at}", text))
+    for comparison in whole_real(result.comparisons):
+        at = f" at {comparison.point}" if comparison.point else ""
+        text = f"{percent_interval(comparison.estimate)} of {comparison.baseline}"
+        request.node.user_properties.append((f"kit {comparison.arm}{at}", text))

@@ -84,9 +84,9 @@ class ScenarioItem(pytest.Item):
             chosen = [item.name for item in self.session.items if isinstance(item, ScenarioItem) and item.path == path]
             runner.by_scenario[path] = runner.run(self.parent.request(tuple(chosen)), self.parent.note)
         session = runner.by_scenario[path]
-        mine = [sample for sample in session.samples if sample.arm == self.name]
+        samples = [sample for sample in session.samples if sample.arm == self.name]
         self.seconds = sum(
-            (sample.engine_seconds or 0.0) + sum(phase.real or 0.0 for phase in sample.phases) for sample in mine
+            (sample.engine_seconds or 0.0) + sum(phase.real or 0.0 for phase in sample.phases) for sample in samples
         )
         for blocked in session.not_run:
             if blocked.arm == self.name:
@@ -96,7 +96,7 @@ class ScenarioItem(pytest.Item):
             raise ArmFailedError(
                 "\n".join(f"round {sample.round}: {sample.error}\n  {sample.log}" for sample in failed)
             )
-        if not mine:
+        if not samples:
             raise ArmFailedError("the session ended before this arm ran")
         self._judge(session)
 
@@ -106,10 +106,10 @@ class ScenarioItem(pytest.Item):
 
         comparisons = analyse(session).comparisons
         self.user_properties.append(("kit session", session.id))
-        for item in whole_real(comparisons):
-            if item.arm == self.name:
-                text = f"{percent_interval(item.estimate)} of {item.baseline}"
-                self.user_properties.append((f"kit real{' ' if item.point else ''}{item.point}", text))
+        for comparison in whole_real(comparisons):
+            if comparison.arm == self.name:
+                text = f"{percent_interval(comparison.estimate)} of {comparison.baseline}"
+                self.user_properties.append((f"kit real{' ' if comparison.point else ''}{comparison.point}", text))
         for threshold in self.parent.thresholds:
             if threshold.arm == self.name:
                 check(threshold, comparisons, margin=session.request.margin)

@@ -65,8 +65,8 @@ class SessionRunner:
         from kit.store import open_store
 
         if self._store is None:
-            own = self.config.getoption("kit_store") or self._ini("store")
-            url = own or configured_store(self.config.rootpath)
+            of_pytest = self.config.getoption("kit_store") or self._ini("store")
+            url = of_pytest or configured_store(self.config.rootpath)
             self._store = open_store(url, find_paths().store, patient=True)
         return self._store
 
@@ -75,18 +75,18 @@ class SessionRunner:
         own configuration, from the kit's. Raises UsageError."""
         from kit.host.settings_files import find_settings
 
-        found = find_settings(self.config.rootpath)
-        given = {item.key: item.value for item in found.values() if item.key in SHARED}
+        settings = find_settings(self.config.rootpath)
+        values = {setting.key: setting.value for setting in settings.values() if setting.key in SHARED}
         for name in SHARED:
             option, text = self.config.getoption(f"kit_{name}"), self._ini(name)
             if option is not None:
-                given[name] = option
+                values[name] = option
             elif text:
-                given[name] = read_text_as(OPTIONS[name], text, f"{self._file}: kit_{name}")
-        of_files = found["labels"].value if "labels" in found else {}
+                values[name] = read_text_as(OPTIONS[name], text, f"{self._file}: kit_{name}")
+        of_files = settings["labels"].value if "labels" in settings else {}
         listed = (self._ini("labels").splitlines(), self.config.getoption("kit_labels") or ())
         labels = [f"{name}={text}" for name, text in of_files.items()] + [text for part in listed for text in part]
-        return read_options({**given, "labels": labels}, PYTEST_PREFIX)  # of one name, the last counts
+        return read_options({**values, "labels": labels}, PYTEST_PREFIX)  # of one name, the last counts
 
     def _ini(self, name: str) -> str:
         return str(self.config.getini(f"kit_{name}") or "").strip()
@@ -107,8 +107,8 @@ class SessionRunner:
             return str(error)
         if before is None:
             return f"the store {self.store.name} has no earlier session of {session.title}"
-        found = compare_sessions((before, analyse(before)), (session, analyse(session)))
-        return render_between(before, session, found)
+        changes = compare_sessions((before, analyse(before)), (session, analyse(session)))
+        return render_between(before, session, changes)
 
     def _earlier(self, session: Session) -> Session | None:
         from kit.model.session import DONE
@@ -117,9 +117,9 @@ class SessionRunner:
         name = self.config.getoption("kit_compare")
         if name != "last":
             return self.store.get(name)
-        mine = {item.id for item in self.sessions}
-        found = self.store.list(SessionFilter(session.title, status=DONE), most=len(mine) + 1)
-        earlier = next((item.id for item in found if item.id not in mine), None)
+        new = {other.id for other in self.sessions}
+        stored = self.store.list(SessionFilter(session.title, status=DONE), most=len(new) + 1)
+        earlier = next((other.id for other in stored if other.id not in new), None)
         return self.store.get(earlier) if earlier else None
 
 

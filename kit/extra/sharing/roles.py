@@ -49,27 +49,27 @@ def _statements(kind: str) -> list[str]:
     tables = [table.name for table in metadata.sorted_tables]
     everything = ", ".join([*tables, *VIEWS])
     sequence = f"{samples.name}_id_seq"
-    made = [
+    statements = [
         f"REVOKE ALL ON {everything} FROM {{role}}",
         f"REVOKE ALL ON SEQUENCE {sequence} FROM {{role}}",
         "GRANT USAGE ON SCHEMA {schema} TO {role}",
         f"GRANT SELECT ON {everything} TO {{role}}",
     ]
     if kind == WRITER:
-        made += [
+        statements += [
             f"GRANT INSERT ({', '.join(_given(table))}) ON {table.name} TO {{role}}"
             for table in metadata.sorted_tables
             if table is not schema
         ]
-        made.append(f"GRANT USAGE ON SEQUENCE {sequence} TO {{role}}")
-        made += [f"GRANT UPDATE ({', '.join(names)}) ON {table} TO {{role}}" for table, names in _CHANGED.items()]
-    return made
+        statements.append(f"GRANT USAGE ON SEQUENCE {sequence} TO {{role}}")
+        statements += [f"GRANT UPDATE ({', '.join(names)}) ON {table} TO {{role}}" for table, names in _CHANGED.items()]
+    return statements
 
 
 def _given(table: Table) -> list[str]:
     """Return quoted names of the columns that a writer sets; the server numbers runs, and records who stored them."""
-    own = {*FILLED_IN.get(table.name, ()), *(("id",) if table is samples else ())}
-    return [f'"{column.name}"' for column in table.columns if column.name not in own]
+    filled = {*FILLED_IN.get(table.name, ()), *(("id",) if table is samples else ())}
+    return [f'"{column.name}"' for column in table.columns if column.name not in filled]
 
 
 def members(connection: Connection) -> Roles:
@@ -87,7 +87,7 @@ def members(connection: Connection) -> Roles:
     for role, right in connection.execute(granted, {"table": samples.name}):
         rights.setdefault(role, set()).add(right)
     rights.pop(str(owner), None)
-    writers = tuple(sorted(role for role, found in rights.items() if "INSERT" in found))
+    writers = tuple(sorted(role for role, granted_rights in rights.items() if "INSERT" in granted_rights))
     return Roles(str(owner), writers, tuple(sorted(rights.keys() - set(writers))))
 
 

@@ -40,40 +40,46 @@ def sync(json_file: str, store_url: str) -> int:
 
     paths = find_paths()
     store = reach_store(store_url or configured_store(), paths.store, False, lambda text: None, patient=True)
-    found = list(deliver(store, outbox_directory(paths.data)))
-    gone = [item for item in found if not item.waits]
-    left = [item for item in found if item.waits]
+    deliveries = list(deliver(store, outbox_directory(paths.data)))
+    delivered = [delivery for delivery in deliveries if not delivery.waits]
+    waiting = [delivery for delivery in deliveries if delivery.waits]
     if json_file:
-        document = {"schema": 1, "store": store.name, "delivered": _listed(gone), "waits": _listed(left)}
+        document = {"schema": 1, "store": store.name, "delivered": _listed(delivered), "waits": _listed(waiting)}
         write_json(json_file, document)
     if json_file != "-":
-        click.echo(_answer(store.name, gone, left))
-        for item in gone:
-            if item.killed:
-                click.echo(f"  {item}")
-        for item in left:
-            click.echo(f"  {item.session}, {_runs(item.runs)}: {item.waits}")
-        if any(item.store not in ("", store.name) for item in left):
+        click.echo(_answer(store.name, delivered, waiting))
+        for delivery in delivered:
+            if delivery.killed:
+                click.echo(f"  {delivery}")
+        for delivery in waiting:
+            click.echo(f"  {delivery.session}, {_runs(delivery.runs)}: {delivery.waits}")
+        if any(delivery.store not in ("", store.name) for delivery in waiting):
             click.echo("  fix: kit sync --store URL, with the URL that their sessions had")
-    return FAILED if any(item.waits != STILL_RUNS for item in left) else DONE
+    return FAILED if any(delivery.waits != STILL_RUNS for delivery in waiting) else DONE
 
 
-def _answer(store: str, gone: Sequence[Delivery], left: Sequence[Delivery]) -> str:
-    done = f"delivered to {store}: {_counted(gone)}" if gone else f"nothing was delivered to {store}"
-    return f"{done}; {f'still waiting: {_counted(left)}' if left else 'nothing waits'}"
+def _answer(store: str, delivered: Sequence[Delivery], waiting: Sequence[Delivery]) -> str:
+    outcome = f"delivered to {store}: {_counted(delivered)}" if delivered else f"nothing was delivered to {store}"
+    return f"{outcome}; {f'still waiting: {_counted(waiting)}' if waiting else 'nothing waits'}"
 
 
-def _counted(found: Sequence[Delivery]) -> str:
-    sessions = "1 session" if len(found) == 1 else f"{len(found)} sessions"
-    return f"{_runs(sum(item.runs for item in found))} of {sessions}"
+def _counted(deliveries: Sequence[Delivery]) -> str:
+    sessions = "1 session" if len(deliveries) == 1 else f"{len(deliveries)} sessions"
+    return f"{_runs(sum(delivery.runs for delivery in deliveries))} of {sessions}"
 
 
 def _runs(count: int) -> str:
     return "1 run" if count == 1 else f"{count} runs"
 
 
-def _listed(found: Sequence[Delivery]) -> list[dict[str, str | int]]:
+def _listed(deliveries: Sequence[Delivery]) -> list[dict[str, str | int]]:
     return [
-        {"session": item.session, "runs": item.runs, "store": item.store, "reason": item.waits, "file": str(item.path)}
-        for item in found
+        {
+            "session": delivery.session,
+            "runs": delivery.runs,
+            "store": delivery.store,
+            "reason": delivery.waits,
+            "file": str(delivery.path),
+        }
+        for delivery in deliveries
     ]

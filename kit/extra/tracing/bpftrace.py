@@ -76,8 +76,8 @@ def with_tracefs() -> Path:
 def program(names: Sequence[str], words: Mapping[str, str]) -> str:
     """Return the text of these files, one after the other, with the kit's words replaced."""
     text = "\n".join((PROGRAMS / f"{name}.bt").read_text(encoding="utf-8") for name in names)
-    for word, given in words.items():
-        text = text.replace(word, given)
+    for word, replacement in words.items():
+        text = text.replace(word, replacement)
     return text
 
 
@@ -90,10 +90,10 @@ def attached(text: str, scratch: Path, procs: Sequence[Path]) -> Iterator[Maps]:
     source.write_text(text, encoding="utf-8")
     output.write_bytes(b"")
     maps = Maps()
-    with errors.open("wb") as said:
+    with errors.open("wb") as error_file:
         entries = [f"{name}={ENTRIES}" for name in _ENTRIES_FROM]
         words = ["env", *entries, "bpftrace", "-f", "json", "-o", output, source]
-        process = spawn([str(word) for word in words], output=said, cgroup_procs=procs)
+        process = spawn([str(word) for word in words], output=error_file, cgroup_procs=procs)
         try:
             _wait(process, output, errors)
             yield maps
@@ -123,8 +123,8 @@ def _last_line(errors: Path) -> str:
     """Return the error among warnings and a verifier's log."""
     lines = [line.strip() for line in errors.read_text(errors="replace").splitlines() if line.strip()]
     lines = [line for line in lines if "RLIMIT_MEMLOCK" not in line]  # a warning, whatever it calls itself
-    named = [line for line in lines if "ERROR" in line]
-    return (named or lines or [""])[-1]
+    errors_named = [line for line in lines if "ERROR" in line]
+    return (errors_named or lines or [""])[-1]
 
 
 def read_maps(output: Path, maps: Maps | None = None) -> Maps:
@@ -137,16 +137,16 @@ def read_maps(output: Path, maps: Maps | None = None) -> Maps:
         raise RunError(f"bpftrace wrote more than {_LONGEST >> 20} MiB of maps", _DAMAGED)
     for line in text.splitlines():
         try:
-            said = json.loads(line)
+            message = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        data = said.get("data") if isinstance(said, dict) else None
-        if not isinstance(data, dict) or said.get("type") not in ("map", "hist"):
+        data = message.get("data") if isinstance(message, dict) else None
+        if not isinstance(data, dict) or message.get("type") not in ("map", "hist"):
             continue
-        for name, held in data.items():
-            listed = held if isinstance(held, dict) else {"": held}
+        for name, content in data.items():
+            listed = content if isinstance(content, dict) else {"": content}
             try:
-                if said["type"] == "map":
+                if message["type"] == "map":
                     maps.values[name.lstrip("@")] = {_key(key): _number(value) for key, value in listed.items()}
                 else:
                     maps.histograms[name.lstrip("@")] = {_key(key): _powers(rows) for key, rows in listed.items()}
@@ -171,5 +171,5 @@ def _key(text: str) -> tuple[int, ...]:
 
 def _powers(rows: Sequence[Mapping[str, object]]) -> tuple[tuple[int, int], ...]:
     """Return log2 of each interval's beginning and its count; empty intervals are left out."""
-    found = ((_number(row.get("min", 0)), _number(row["count"])) for row in rows)
-    return tuple((least.bit_length() - 1 if least > 0 else 0, count) for least, count in found if count)
+    powers = ((_number(row.get("min", 0)), _number(row["count"])) for row in rows)
+    return tuple((least.bit_length() - 1 if least > 0 else 0, count) for least, count in powers if count)

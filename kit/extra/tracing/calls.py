@@ -41,10 +41,10 @@ class CallTracer:
     @contextmanager
     def around(self, subject: Traced) -> Iterator[Recorded]:
         text = f"{_text(self._names, _membership(subject.group))}\n{function_probes(self._functions)}"
-        made = Recorded()
+        recording = Recorded()
         with attached(text, subject.scratch, existing(subject.session)) as maps:
-            yield made
-        made.calls = (*rows(maps), *function_rows(maps))
+            yield recording
+        recording.calls = (*rows(maps), *function_rows(maps))
 
 
 def find_call_tracer(scratch: Path, session: Cgroup, functions: Sequence[str] = ()) -> tuple[CallTracer | None, Level]:
@@ -108,10 +108,10 @@ def rows(maps: Maps) -> Iterator[Call]:
 
 
 def _seconds(maps: Maps, number: int) -> tuple[float, float, float, float, float]:
-    took, disk, daemon, slept, ready = (
+    whole, disk, daemon, slept, ready = (
         maps.of(name).get((number,), 0) / _NS for name in ("took", "disk", "daemon", "slept", "ready_for")
     )
-    return took, disk, daemon, slept, ready
+    return whole, disk, daemon, slept, ready
 
 
 def _requests(maps: Maps) -> Iterator[Call]:

@@ -52,32 +52,32 @@ class CopyUpTracer:
     def around(self, traced: Traced) -> Iterator[Copied]:
         listed, unseen = find_layers(mounts_of(traced.group))
         before = [handles(layers.upper) for layers in listed]
-        made = Copied()
-        yield made
-        found = [call for layers, known in zip(listed, before, strict=True) for call in copy_ups(layers, known)]
-        made.calls = (*found, *([Call(UNSEEN, unseen, kind=COPY_UP)] if unseen else ()))
+        recording = Copied()
+        yield recording
+        copies = [call for layers, earlier in zip(listed, before, strict=True) for call in copy_ups(layers, earlier)]
+        recording.calls = (*copies, *([Call(UNSEEN, unseen, kind=COPY_UP)] if unseen else ()))
 
 
 def mounts_of(group: Cgroup | None) -> tuple[Mount, ...]:
     """Return the filesystems mounted where processes of the group see them, each once."""
-    found: dict[str, Mount] = {}
+    mounts: dict[str, Mount] = {}
     for pid in sorted(group.pids()) if group else ():
         with suppress(OSError):  # the process has ended
-            found |= {mount.device: mount for mount in read_mounts(pid)}
-    return tuple(found.values())
+            mounts |= {mount.device: mount for mount in read_mounts(pid)}
+    return tuple(mounts.values())
 
 
 def find_layers(mounts: Sequence[Mount]) -> tuple[tuple[Layers, ...], int]:
     """Return the writable unions among them, and the number of those whose upper directory is not found."""
-    seen: dict[Path, Layers] = {}
+    unions: dict[Path, Layers] = {}
     unseen = 0
     for mount in filter(_may_copy_up, mounts):
         layers = _layers(mount)
         if layers and layers.upper.is_dir():
-            seen[layers.upper] = layers
+            unions[layers.upper] = layers
         else:
             unseen += mount.type in _UNIONS
-    return tuple(seen.values()), unseen
+    return tuple(unions.values()), unseen
 
 
 def _may_copy_up(mount: Mount) -> bool:
@@ -90,16 +90,18 @@ def _may_copy_up(mount: Mount) -> bool:
 def _layers(mount: Mount) -> Layers | None:
     if mount.type == "overlay":
         marks = USER_OVERLAY if "userxattr" in mount.shared.split(",") else OVERLAY
-        found = parse_layers(mount.shared, marks)
-        return from_home(found, [item.path for item in read_mounts() if item.device == mount.device]) if found else None
+        layers = parse_layers(mount.shared, marks)
+        if layers is None:
+            return None
+        return from_home(layers, [other.path for other in read_mounts() if other.device == mount.device])
     return _of_daemon(mount) if mount.type.startswith("fuse") else None
 
 
 def parse_layers(options: str, marks: str) -> Layers | None:
     """Return the directories in mount options; None if they name no upper directory."""
-    named = [option.partition("=") for option in options.split(",")]
-    upper = next((Path(value) for key, _, value in named if key == "upperdir"), None)
-    listed = [value for key, _, value in named if key in ("lowerdir", "lowerdir+")]
+    pairs = [option.partition("=") for option in options.split(",")]
+    upper = next((Path(value) for key, _, value in pairs if key == "upperdir"), None)
+    listed = [value for key, _, value in pairs if key in ("lowerdir", "lowerdir+")]
     lower = [Path(part) for value in listed for part in value.split(":") if part]
     return Layers(upper, tuple(lower), marks) if upper else None
 

@@ -62,33 +62,33 @@ class PerfTracer:
 
     @contextmanager
     def around(self, subject: Traced) -> Iterator[RecordedProfile]:
-        made = RecordedProfile()
+        recording = RecordedProfile()
         data = subject.scratch / "perf.data"
         try:
             with self._attached(data, subject) as process:
                 parts = _parts(subject)
                 busy, began = machine_cpu()[0], time.monotonic()
-                yield made
+                yield recording
                 ended, busy = time.monotonic(), machine_cpu()[0] - busy
                 if process.poll() is not None:
                     raise RunError(f"perf ended under the run: {died(process)}", "run kit doctor")
             with reading(["perf", "script", "-i", data, *OPTIONS], what="perf script") as output:
                 lines = io.TextIOWrapper(output, errors="replace")
-                made.profile = fold_script(lines, parts, (began, ended), busy)
+                recording.profile = fold_script(lines, parts, (began, ended), busy)
         finally:
             data.unlink(missing_ok=True)
 
     @contextmanager
     def _attached(self, data: Path, subject: Traced) -> Iterator[Process]:
-        said = subject.scratch / "perf.err"
+        errors = subject.scratch / "perf.err"
         (here, commands), (answers, there) = os.pipe(), os.pipe()
         try:
-            with said.open("wb") as output:
+            with errors.open("wb") as output:
                 words = [*_record(self.event, self.hertz, data), "-D", "-1", f"--control=fd:{here},{there}"]
                 process = spawn(words, output=output, cgroup_procs=existing(subject.session), pass_fds=(here, there))
             try:
                 os.write(commands, b"enable\n")
-                _wait(process, answers, said)
+                _wait(process, answers, errors)
                 yield process
             finally:
                 stop(process, _PATIENCE)
@@ -131,17 +131,17 @@ def fold_script(lines: Iterable[str], parts: Parts, when: tuple[float, float], b
     """Parse perf script's output as stacks with seconds. ``when``: the phase's beginning and end. ``busy``: seconds of
     CPU of the whole machine between them, which the cycles of all samples represent."""
     weights: dict[Stack, int] = defaultdict(int)
-    taken, lost, event = 0, 0, _CLOCK
-    for item in read_script(lines):
-        if isinstance(item, Fork):
-            parts.forked(item.pid, item.parent, before=item.time == 0)
-        elif isinstance(item, Lost):
-            lost += item.count
-        elif item.pid and when[0] <= item.time <= when[1]:
-            taken, event = taken + 1, item.event
-            weights[_stack(item, parts)] += item.weight
+    samples, lost, event = 0, 0, _CLOCK
+    for event_record in read_script(lines):
+        if isinstance(event_record, Fork):
+            parts.forked(event_record.pid, event_record.parent, before=event_record.time == 0)
+        elif isinstance(event_record, Lost):
+            lost += event_record.count
+        elif event_record.pid and when[0] <= event_record.time <= when[1]:
+            samples, event = samples + 1, event_record.event
+            weights[_stack(event_record, parts)] += event_record.weight
     scale = _SECONDS_PER_NS if event == _CLOCK else busy / (sum(weights.values()) or 1)
-    return make_profile(event, {stack: weight * scale for stack, weight in weights.items()}, taken, lost)
+    return make_profile(event, {stack: weight * scale for stack, weight in weights.items()}, samples, lost)
 
 
 def _stack(item: StackSample, parts: Parts) -> Stack:

@@ -72,24 +72,24 @@ def read_script(lines: Iterable[str]) -> Iterator[StackSample | Fork | Lost]:
         if head:
             yield from _sample(head, frames)
             head = None
-        found = _HEAD.fullmatch(line)
-        if not found:
+        header = _HEAD.fullmatch(line)
+        if not header:
             continue
-        if born := _FORK.match(found["rest"]):
-            yield Fork(int(born[1]), int(born[2]), float(found["time"]))
-        elif lost := _LOST.match(found["rest"]):
+        if born := _FORK.match(header["rest"]):
+            yield Fork(int(born[1]), int(born[2]), float(header["time"]))
+        elif lost := _LOST.match(header["rest"]):
             yield Lost(int(lost[1]))
-        elif _SAMPLE.match(found["rest"]):
-            head, frames = found, []
+        elif _SAMPLE.match(header["rest"]):
+            head, frames = header, []
     if head:
         yield from _sample(head, frames)
 
 
 def _sample(head: re.Match[str], frames: Sequence[tuple[str, str]]) -> Iterator[StackSample]:
-    said = _SAMPLE.match(head["rest"])
-    if said:
+    fields = _SAMPLE.match(head["rest"])
+    if fields:
         yield StackSample(
-            int(head["pid"]), head["comm"], float(head["time"]), said[2].partition(":")[0], int(said[1]),
+            int(head["pid"]), head["comm"], float(head["time"]), fields[2].partition(":")[0], int(fields[1]),
             _functions(frames),
         )  # fmt: skip
 

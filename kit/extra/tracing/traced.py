@@ -25,15 +25,15 @@ from kit.session.plan.schedule import Round, find_failing
 
 def find_tracers(session: Session, run: RunContext) -> tuple[tuple[Tracer, ...], tuple[Level, ...]]:
     """The requested tracers that work here, with what they can record, or the reason why not."""
-    scratch, wanted = run.lease.scratch, session.request
+    scratch, request = run.lease.scratch, session.request
     tracers: list[Tracer] = []
     levels = []
-    if wanted.explain_calls:
+    if request.explain_calls:
         functions, probed = find_functions(scratch, run.group)
         calls, level = find_call_tracer(scratch, run.group, functions)
         tracers += [CopyUpTracer(), calls] if calls else []
         levels += [level, probed] if calls and probed.works else [level]
-    if wanted.profile:
+    if request.profile:
         perf, level = find_perf_tracer(scratch, _most_cpu(session))
         tracers += [perf] if perf else []
         levels.append(level)
@@ -68,16 +68,16 @@ def traced_rounds(session: Session, run: RunContext) -> Session:
             continue
         run.events.take(RunsAdded(len(steps), f"traced round {number} of {TRACED_ROUNDS}"))
         run.places.sync()
-        made = list(run_round(Round(number, steps), run, NOT_WATCHED, timing))
-        samples += made
-        if all(sample.status != "ok" for sample in made):
+        runs = list(run_round(Round(number, steps), run, NOT_WATCHED, timing))
+        samples += runs
+        if all(sample.status != "ok" for sample in runs):
             tell("every traced run failed: the rest of them is skipped")
             break
     return replace(session, samples=tuple(samples))
 
 
 def _left(session: Session, round_: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-    done = {(item.round, item.arm, item.point) for item in session.samples if item.kind == TRACED}
-    not_run, failing = {item.arm for item in session.not_run}, find_failing(session.samples)
-    wanted = (step for step in round_ if str(step.arm) not in not_run and (str(step.arm), step.point) not in failing)
-    return tuple(step for step in wanted if (step.round, str(step.arm), step.point) not in done)
+    traced = {(sample.round, sample.arm, sample.point) for sample in session.samples if sample.kind == TRACED}
+    not_run, failing = {blocked.arm for blocked in session.not_run}, find_failing(session.samples)
+    possible = (step for step in round_ if str(step.arm) not in not_run and (str(step.arm), step.point) not in failing)
+    return tuple(step for step in possible if (step.round, str(step.arm), step.point) not in traced)
