@@ -38,14 +38,14 @@ _SHIPPED = [
 #: the session's. They may not open what a user names, nor what lies in a directory of another user's.
 _OWN = [
     "extra/builds/building.py", "extra/builds/buildkitd.py", "extra/builds/probe.py", "engines/container.py",
-    "engines/containerd_daemon.py", "engines/containerd_program.py", "engines/daemon_configuration.py",
-    "engines/dockerd.py", "engines/oci_runtime.py", "engines/plain_runtime.py",
+    "engines/containerd_daemon.py", "engines/containerd_program.py", "engines/installed.py",
+    "engines/docker_server.py", "engines/oci_runtime.py", "engines/plain_runtime.py",
     "engines/podman.py", "engines/registry.py", "engines/root.py", "engines/supervisor.py",
     "extra/fleet/certificates.py", "extra/guest/disk.py", "extra/guest/kernel.py", "extra/guest/kernel_cache.py",
     "extra/guest/qemu.py", "extra/guest/tree.py", "filesystem/backing.py", "host/git.py", "host/recovery/cleanup.py",
     "host/recovery/journal.py", "host/remote_cache.py", "image/decompress.py",
     "image/image.py", "image/image_file.py", "image/image_files.py", "image/recipe.py",
-    "image/oci_store.py", "probe/client.py", "session/execute/fetch.py", "session/inputs/repack.py",
+    "image/oci_store.py", "probe/client.py", "session/execute/materials.py", "session/inputs/repack.py",
     "session/measure/phase_log.py", "session/measure/workload.py", "session/setup/resumable.py",
     "store/database.py", "store/outbox/outbox.py",
 ]  # fmt: skip

@@ -33,7 +33,7 @@ _QUOTED = {
     "host/remote_cache.py", "image/peer_image.py", "session/inputs/input_cache.py",
     "store/outbox/outbox_flush.py",
     "extra/pytest_plugin/check.py", "extra/pytest_plugin/runner.py", "extra/pytest_plugin/xdist.py",
-    "session/measure/background.py", "session/execute/fetch.py", "extra/fleet/client/client.py",
+    "session/measure/background.py", "session/execute/materials.py", "extra/fleet/client/client.py",
 }  # fmt: skip
 
 

@@ -22,8 +22,7 @@ from kit.engines.container import (
     start_container,
 )
 from kit.engines.control import Control, control_directory
-from kit.engines.docker_server import DockerServer
-from kit.engines.dockerd import Dockerd
+from kit.engines.docker_server import Dockerd, DockerServer
 from kit.engines.engine import Blocker, EngineConfig
 from kit.engines.fuse_daemon import move_daemon
 from kit.engines.managed import EngineKind, Installation, PrivateEngine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -9,9 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from kit.core.errors import KitError
-from kit.engines.daemon_configuration import CONFIGURATION, data_root, read_configuration
 from kit.host.command import run, which
 from kit.model.drivers import Docker, graph_drivers, keeping_drivers
+
+CONFIGURATION = Path("/etc/docker/daemon.json")
+_DATA_ROOT = "/var/lib/docker"
+
+
+def read_configuration(path: Path = CONFIGURATION) -> Mapping[str, Any]:
+    """Return its keys and values; none if the file is missing, or dockerd itself would refuse it."""
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def data_root(configuration: Mapping[str, Any]) -> Path:
+    """Return the directory in which that Docker keeps images and containers."""
+    directory = configuration.get("data-root")
+    return Path(directory if isinstance(directory, str) and directory else _DATA_ROOT)
 
 
 def installed_docker(programs: Path | None = None, configuration: Path = CONFIGURATION) -> Docker:

@@ -12,7 +12,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 from kit.core.errors import RunError
-from kit.engines.daemon_configuration import CONFIGURATION, read_configuration
+from kit.engines.installed import CONFIGURATION, read_configuration
 from kit.host import safe_fs
 from kit.host.command import CommandError, require, run
 from kit.host.interrupt import interruptible

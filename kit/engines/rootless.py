@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from kit.engines.dockerd import Dockerd
+from kit.engines.docker_server import Dockerd
 from kit.engines.supervisor import Program
 from kit.host.command import run
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from kit.core.errors import BusyError, KitError, MachineError
 from kit.core.paths import Paths
 from kit.engines import Sandbox
-from kit.engines.daemon_configuration import CONFIGURATION
-from kit.engines.installed import installed_docker
+from kit.engines.installed import CONFIGURATION, installed_docker
 from kit.engines.oci_runtime import oci_runtime
 from kit.engines.root import root_name, versions
 from kit.extensions import EXTRAS

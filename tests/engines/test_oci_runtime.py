@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kit.core.errors import MORE_ROOM, RunError
-from kit.engines.dockerd import Dockerd
+from kit.engines.docker_server import Dockerd
 from kit.engines.engine import EngineConfig
 from kit.engines.oci_runtime import registered_blocker, runtime_blocker, runtime_errors
 from kit.engines.podman import PODMAN, PodmanService

@@ -24,7 +24,7 @@ from kit.model.scenario import points
 from kit.model.scenariofile import parse_scenario
 from kit.model.session import Request
 from kit.parsers import parse_report
-from kit.session.execute.fetch import take_fetched
+from kit.session.execute.materials import take_fetched
 from kit.session.plan.planning import find_scenario, plan_of
 from tests import strategies as odd
 from tests.command_line import Kit

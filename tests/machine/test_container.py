@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from kit.core.paths import apart, find_paths
-from kit.engines.dockerd import Dockerd
+from kit.engines.docker_server import Dockerd
 from kit.engines.supervisor import DaemonDirs
 from kit.host.cgroup.cgroup import mode
 from kit.report.text.progress import Quiet

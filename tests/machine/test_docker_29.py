@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kit.core.paths import find_paths
-from kit.engines.dockerd import Dockerd
+from kit.engines.docker_server import Dockerd
 from kit.engines.supervisor import Program
 from kit.image.recipe import read_recipe
 from kit.model.arm import parse_arm

@@ -14,7 +14,7 @@ import pytest
 
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
-from kit.engines.dockerd import Dockerd
+from kit.engines.docker_server import Dockerd
 from kit.engines.pull import from_registry
 from kit.engines.supervisor import DaemonDirs
 from kit.image import Image, ImageCache

@@ -77,7 +77,7 @@ def test_what_is_written_while_others_have_their_last_slices_is_in_the_figures(
         others = sum(event == "turn of layer:overlay2" for event in engine.events)
         return replace(read_counters(None, None), write_bytes=1000.0 * others)
 
-    for module in ("interleave", "interleaved_round", "phase"):
+    for module in ("interleave", "phase"):
         monkeypatch.setattr(f"kit.session.measure.{module}.counters_of", counters)
     plan = make_plan(
         parse_arms("bare,layer:overlay2"),
@@ -101,7 +101,7 @@ def test_space_that_write_back_takes_while_an_arm_is_frozen_is_its_own(
         others = sum(event == "turn of layer:overlay2" for event in engine.events)
         return replace(read_counters(None, None), space=100e6 + 150e6 * others, inodes=7.0 + 2.0 * others)
 
-    for module in ("interleave", "interleaved_round", "phase"):
+    for module in ("interleave", "phase"):
         monkeypatch.setattr(f"kit.session.measure.{module}.counters_of", counters)
     plan = make_plan(
         parse_arms("bare,layer:overlay2"),
@@ -135,7 +135,7 @@ def test_work_of_the_machine_is_charged_to_the_arm_that_runs(tmp_path: Path, mon
         zero = dict.fromkeys(("clock", "own_cpu", "cgroup_user", "cgroup_sys", "beside_cpu"), 0.0)
         return replace(read_counters(None, None), machine_cpu=spent, **zero)
 
-    for module in ("interleave", "interleaved_round", "phase"):
+    for module in ("interleave", "phase"):
         monkeypatch.setattr(f"kit.session.measure.{module}.counters_of", counters)
     plan = make_plan(
         parse_arms("bare,layer:overlay2"),

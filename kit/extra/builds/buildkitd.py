@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from kit.engines.dockerd import log_words
+from kit.engines.docker_server import log_words
 from kit.engines.supervisor import DaemonDirs, Program, Supervisor
 from kit.extra.builds.tool import BuildFiles
 from kit.host.command import run

@@ -92,7 +92,7 @@ class BuildProbe(Probe):
             return replace(whole, **dict.fromkeys(_OF_TREE, 0))
         if answer is None:
             reason = f"step {step.argv[0]} has no answer of the timer: it was cached, or its output was cut"
-            # kit.engines.dockerd says why there is a limit.
+            # kit.engines.docker_server says why there is a limit.
             raise RunError(reason, "see the log of the run; where Docker before 23 cut it at 1 MB, use docker@26.1")
         return replace(parse_answer(answer, step.argv[0], step.cwd), real=whole.real, ended=whole.ended)
 

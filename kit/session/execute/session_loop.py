@@ -34,7 +34,7 @@ from kit.model.sample import TRACED, Sample
 from kit.model.session import DONE, FAILED, Session
 from kit.probe import probe_binary
 from kit.session.measure.context import MachineLease, RunContext
-from kit.session.measure.interleaved_round import run_interleaved
+from kit.session.measure.interleave import run_interleaved
 from kit.session.measure.run import run_whole
 from kit.session.plan.schedule import EVERY_ARM_FAILED, GIVE_UP, End, Failing, Round, Schedule, find_failing
 from kit.session.setup.caches import drop_caches
