@@ -19,8 +19,7 @@ from kit.engines.containerd_program import containerd_programs
 from kit.engines.oci_runtime import installed_runtimes, write_program
 from kit.engines.supervisor import PATIENCE, DaemonDirs, Program, Supervisor
 from kit.image import Image
-from kit.model.driver import version_number
-from kit.model.drivers import find_driver
+from kit.model.drivers import find_driver, version_number
 
 #: The name of the runtime of the ``runtime`` arm. With a named runtime, its name follows.
 PLAIN_RUNTIME = "kit-plain"
