@@ -45,7 +45,7 @@ _OWN = [
     "extra/guest/qemu.py", "extra/guest/tree.py", "arms/filesystem/backing.py", "host/git.py",
     "host/recovery/cleanup.py", "host/recovery/journal.py", "host/remote_cache.py", "arms/image/decompress.py",
     "arms/image/image.py", "arms/image/image_file.py", "arms/image/image_files.py", "arms/image/recipe.py",
-    "arms/image/oci_store.py", "arms/probe/client.py", "session/execute/materials.py", "session/inputs/repack.py",
+    "extra/builds/oci_store.py", "arms/probe/client.py", "session/execute/materials.py", "session/inputs/repack.py",
     "session/measure/phase_log.py", "session/measure/workload.py", "session/setup/resumable.py",
     "store/database.py", "store/outbox/outbox.py",
 ]  # fmt: skip

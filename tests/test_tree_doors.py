@@ -41,7 +41,7 @@ _OWN_PLACES = {
     "arms/image/image.py": (1, "the lock of a cached image"),
     "arms/image/image_file.py": (1, "a scratch directory of the cache"),
     "arms/image/image_files.py": (1, "a scratch directory of the cache"),
-    "arms/image/oci_store.py": (5, "a scratch directory"),
+    "extra/builds/oci_store.py": (5, "a scratch directory"),
     "arms/image/recipe.py": (4, "the log of a recipe, in the cache; a scratch directory of the cache"),
     "session/execute/materials.py": (5, "a scratch directory of the cache; logs; one runs in the sandbox"),
     "extra/guest/host.py": (1, "the session's logs"),

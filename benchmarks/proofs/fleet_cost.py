@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.analysis.stats.estimators import Floats, student_quantile
-from kit.analysis.stats.random_effects import ENDS, Effects, draw, find_chances, fit
 from kit.extra.fleet.analysis.cost import MISFIT_LEVEL
+from kit.extra.fleet.analysis.random_effects import ENDS, Effects, draw, find_chances, fit
 
 MACHINES, TAUS, ROUND = (3, 5, 10, 50), (0.0, 0.02, 0.05), 0.03
 #: Rounds, and degrees of freedom of a session's error: its own, and with what its arms lend each other.

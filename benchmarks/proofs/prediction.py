@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 from scipy.special import chdtr, chdtri, ndtr
 
 from kit.analysis.stats.estimators import Floats, student_quantile
-from kit.analysis.stats.random_effects import ENDS, Effects, draw
+from kit.extra.fleet.analysis.random_effects import ENDS, Effects, draw
 
 #: In standard errors of a machine's figure.
 TAUS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 3, 5)

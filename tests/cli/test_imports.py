@@ -47,14 +47,6 @@ for words in {list(QUICK)!r}:
     except SystemExit as done:
         print(done.code, words, *(name for name in {SLOW!r} if name in sys.modules), file=sys.stderr)
 """
-_FLAT = """
-import random, sys
-from kit.analysis.stats.divisive import find_points
-dice = random.Random(1)
-flat = [dice.gauss(1, 0.01) for _ in range(100)]
-print(find_points(flat, 0.0001), "scipy" in sys.modules)
-print(find_points([*flat, *(value + 0.1 for value in flat)], 0.0001), "scipy" in sys.modules)
-"""
 
 
 def python(program: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -73,7 +65,3 @@ def test_help_and_lists_import_nothing_slow(tmp_path: Path) -> None:
     done = python(_QUICK, KIT_STORE=f"sqlite:///{tmp_path}/kit.db")
     assert done.stderr.splitlines() == [f"0 {words} {names}".strip() for words, names in QUICK.items()]
     assert "Usage:" in done.stdout and night(1, 0.05).id in done.stdout
-
-
-def test_a_history_without_a_change_loads_no_scipy() -> None:
-    assert python(_FLAT).stdout.splitlines() == ["[] False", "[100] True"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from kit.arms.engines.docker_server import log_words
 from kit.arms.engines.supervisor import DaemonDirs, Program, Supervisor
-from kit.arms.image.oci_store import OciStore
+from kit.extra.builds.oci_store import OciStore
 from kit.extra.builds.tool import BuildFiles
 from kit.host.command import run
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kit.extra.tracing.file_data import handle, own_data
 from kit.host.cgroup.cgroup import Cgroup
-from kit.host.file_data import handle, own_data
 from kit.host.mounts import Mount, read_mounts
 from kit.model.sample import COPY_UP, DIRECTORY, FILE, NO_DATA, UNMARKED, UNSEEN, WITH_DATA, Call, Phase
 from kit.session.measure.tracer import Traced

@@ -18,7 +18,7 @@ from kit.extra.tracing.copy_ups import (
     handles,
     parse_layers,
 )
-from kit.host.file_data import own_data
+from kit.extra.tracing.file_data import own_data
 from kit.host.mounts import parse_mounts
 from kit.model.sample import DIRECTORY, FILE
 

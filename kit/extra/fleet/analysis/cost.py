@@ -17,7 +17,7 @@ import numpy as np
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimate import NO_INTERVAL, Estimate, Interval, Verdict, as_ratio
 from kit.analysis.stats.estimators import Centre, Floats
-from kit.analysis.stats.random_effects import ENDS, Draws, Effects, Fit, draw, find_chances, fit
+from kit.extra.fleet.analysis.random_effects import ENDS, Draws, Effects, Fit, draw, find_chances, fit
 
 #: The least number of machines for an overall figure, and for outliers.
 LEAST, LEAST_TO_FIT = 3, 4

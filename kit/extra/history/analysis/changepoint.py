@@ -14,9 +14,9 @@ from statistics import fmean
 import numpy as np
 
 from kit.analysis.session.entry import Differing, Entry, differences, version_changes
-from kit.analysis.stats.dependence import LEVEL, find_chance, find_dependence, find_shift, keep_points
-from kit.analysis.stats.divisive import find_points
 from kit.analysis.stats.estimate import Interval, as_ratio
+from kit.extra.history.analysis.dependence import LEVEL, find_chance, find_dependence, find_shift, keep_points
+from kit.extra.history.analysis.divisive import find_points
 from kit.extra.history.analysis.series import Series, split
 from kit.model.session import Request
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import settings
 
-from kit.analysis.stats.divisive import WINDOW, _chance, _is_below, find_points
 from kit.analysis.stats.estimators import Floats
 from kit.extra.history.analysis.changepoint import P
+from kit.extra.history.analysis.divisive import WINDOW, _chance, _is_below, find_points
 
 NOISE = 0.02
 #: In the loop of seconds (profile quick) a quarter.
@@ -82,3 +85,18 @@ def test_its_places_are_those_of_apache_otava(dependence: float, p: float) -> No
         assert found == theirs(values, p), f"seed {seed}"
         several += len(found) > 1
     assert several > SERIES / 6
+
+
+_FLAT = """
+import random, sys
+from kit.extra.history.analysis.divisive import find_points
+dice = random.Random(1)
+flat = [dice.gauss(1, 0.01) for _ in range(100)]
+print(find_points(flat, 0.0001), "scipy" in sys.modules)
+print(find_points([*flat, *(value + 0.1 for value in flat)], 0.0001), "scipy" in sys.modules)
+"""
+
+
+def test_a_history_without_a_change_loads_no_scipy() -> None:
+    done = subprocess.run([sys.executable, "-c", _FLAT], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[] False", "[100] True"]

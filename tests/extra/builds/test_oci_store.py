@@ -8,7 +8,7 @@ import pytest
 
 from kit.arms.image import Image, ImageCache
 from kit.arms.image.image_file import from_image_file
-from kit.arms.image.oci_store import OciStore
+from kit.extra.builds.oci_store import OciStore
 from tests.image_archives import layer, save
 
 LOW, HIGH = layer(("a", "file", "1"), ("b", "file", "1")), layer((".wh.a", "file", ""), ("c", "file", "2"))

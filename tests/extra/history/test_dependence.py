@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kit.analysis.stats import estimators
-from kit.analysis.stats.dependence import USUAL, find_dependence, find_shift, keep_points
 from kit.analysis.stats.estimators import Floats
+from kit.extra.history.analysis.dependence import USUAL, find_dependence, find_shift, keep_points
 
 
 def nights(rng: np.random.Generator, count: int, dependence: float) -> Floats:

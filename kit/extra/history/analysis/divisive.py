@@ -108,7 +108,7 @@ def _statistic(before: Floats, after: Floats) -> float:
     n, m = before.size, after.size
     away = abs(float(after.mean() - before.mean()))
     # Deviations are divided by n, as in otava, not n - 1. Short levels pass a little too easily, and
-    # kit.analysis.stats.dependence judges them again.
+    # kit.extra.history.analysis.dependence judges them again.
     squares = (n - 1) * float(before.var()) + (m - 1) * float(after.var())
     if n + m < 3 or not away or not math.isfinite(away + squares):
         return 0.0

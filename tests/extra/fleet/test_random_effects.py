@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import chdtri
 
-from kit.analysis.stats import random_effects
-from kit.analysis.stats.random_effects import ENDS, Effects, draw, find_chances, fit
+from kit.extra.fleet.analysis import random_effects
+from kit.extra.fleet.analysis.random_effects import ENDS, Effects, draw, find_chances, fit
 
 #: Thirteen trials of BCG vaccine, logarithms of relative risks with their variances (Colditz et al. 1994), as the
 #: documentation of metafor (Viechtbauer 2010) has them: tau² 0.318 by Paule and Mandel, Q-profile 0.1197 to 1.1115.
