@@ -44,9 +44,9 @@ class Extra(NamedTuple):
     sections: str = ""
     #: A sequence of kit.report.page.store_page.StorePage.
     pages: str = ""
-    #: By name of the engine: its class.
+    #: By name of the engine: what makes it, such as a kit.arms.engines.managed.EngineKind.
     engines: Mapping[str, str] = {}
-    #: Readers of other programs' outputs, as kit.parsers.tried takes them.
+    #: Readers of other programs' outputs, as kit.parsers.tried takes them: the docs list them.
     readers: str = ""
     #: The kit.session.place.Places of guests.
     places: str = ""
@@ -59,7 +59,7 @@ class Extra(NamedTuple):
     #: By name: the kit.cli.document.Document of kit schema.
     documents: Mapping[str, str] = {}
     #: Earlier sessions on a session's page: called with Session, Analysis and Store, returns
-    #: kit.report.page.page.TrackViews.
+    #: a tuple of kit.report.page.page.TrackView.
     tracks: str = ""
     #: Sessions that kit prune --keep-changes keeps: called with entries of a title, the conditions that their series
     #: ignore, and the number of sessions that confirm a change (0: the usual one); returns the reason for each, by id.

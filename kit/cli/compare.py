@@ -1,4 +1,4 @@
-"""``kit compare``: plan, run, table."""
+"""``kit compare``: plan, run, answer."""
 
 from __future__ import annotations
 
@@ -25,13 +25,20 @@ from kit.cli.streams import UnmeasuredError
 from kit.core.errors import KitError, UsageError
 from kit.core.quantity import duration, pairs, size, word_pairs
 from kit.extensions import EXTRAS
-from kit.model.options import read_parameters
+from kit.model.options import OPTIONS, read_parameters
 from kit.model.plan import TRACED_ROUNDS
 from kit.session.machines import check_machine_options, the_machines
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
     from kit.store import Store
+
+
+#: Options of a new session; a session that is resumed takes its budget alone.
+_OF_REQUESTS = {*OPTIONS} - {"budget"} | {
+    "arms", "filesystems", "fs_file", "params", "copies", "device", "mkfs", "mount", "export", "guest", "guest_memory",
+    "guest_cores", "kernel", "modules", "thin_device", "load_params", "rootfs",
+}  # fmt: skip
 
 
 @click.command(cls=CompareCommand, epilog=EPILOG, add_help_option=False)
@@ -46,15 +53,16 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     if kind := find_kind(values["scenario"] or ""):
         every = {**values, "quiet": quiet, "wait": wait, "wait_idle": wait_idle, "store_url": store_url}
         return kind.compare(context, every)
-    check_machine_options(values)
+    check_machine_options({**values, "wait_idle": wait_idle})
     use_peers(values["cache_from"])
     outputs = wanted_files(values)
     for path in outputs.values():
         check_writable(path)
     command: tuple[str, ...] = context.meta.get("kit.command", ())
     request = None if values["resume"] else _request(command, values)
-    if values["resume"] and (values["scenario"] or command or values["commands"]):
-        raise UsageError("--resume takes no scenario: the session has its own", "use kit compare --resume SESSION")
+    if values["resume"]:
+        _check_resumed(context, command)
+    idle = duration(wait_idle, "--wait-idle") if wait_idle else None
     if values["dry_run"]:
         _describe(request, values)
         check_the_store(store_url)
@@ -68,7 +76,6 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     store = the_store(store_url, patient=True)
     observer = make_observer(quiet)
     paths = find_paths()
-    idle = duration(wait_idle, "--wait-idle") if wait_idle else None
     start = StartOptions(wait, idle, _wiped(values), values["reference"])
     try:
         if values.get("fleet"):
@@ -93,6 +100,19 @@ def compare(context: click.Context, /, quiet: bool, wait: bool, wait_idle: str, 
     # A fleet chooses default arms itself and keeps them as the request's.
     arms = request.arms if request else () if values.get("fleet") else session.request.arms
     return session.exit_code(arms)
+
+
+def _check_resumed(context: click.Context, command: tuple[str, ...]) -> None:
+    """Refuse what a session that began already has. Raises UsageError."""
+    if context.params["scenario"] or command or context.params["commands"]:
+        raise UsageError("--resume takes no scenario: the session has its own", "use kit compare --resume SESSION")
+    for option in context.command.params:
+        named = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if named and option.name in _OF_REQUESTS:
+            raise UsageError(
+                f"{option.opts[0]} does not work with --resume: the session has its own",
+                "leave it out, or start a new session",
+            )
 
 
 def _kept(store: Store, latest: Session) -> Session:

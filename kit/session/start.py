@@ -139,8 +139,7 @@ def _plan_resumed(
     _check_own(stored_session, read_host())
     check_begun(paths.data, stored_session)
     session = _with_budget(stored_session, request.budget)
-    more = _has_more(session, request.budget)
-    if session.status == DONE and not more:
+    if session.status == DONE and not _has_more(session, request.budget):
         observer.tell(f"session {session.id} is done: nothing is left to run")
         return session
     _, place, host = _where(session.request, paths, observer)
@@ -150,7 +149,8 @@ def _plan_resumed(
     check_devices(session.request, options.wipe, session)
 
     def begin(outbox: Outbox) -> Session:
-        current = _run_again(outbox, store.get(session.id), more)
+        current = store.get(session.id)  # another start may have made runs while this one waited
+        current = _run_again(outbox, current, _has_more(_with_budget(current, request.budget), request.budget))
         # From the store's current version, only the results are used: the commands were checked.
         return replace(
             session, status=current.status, facts=current.facts, not_run=current.not_run, samples=current.samples
@@ -176,8 +176,7 @@ def _has_more(session: Session, budget: float | None) -> bool:
 
 
 def _run_again(outbox: Outbox, current: Session, more: bool) -> Session:
-    """Mark the session as running again. Another start may have finished it while this one waited: then only if there
-    is ``more`` to run."""
+    """Mark the session as running again; a finished one only if there is ``more`` to run."""
     if current.status == DONE and not more:
         return current
     outbox.take(StatusChanged(RUNNING))
@@ -218,8 +217,8 @@ def _check_own(session: Session, host: Host) -> None:
 
 
 def _where(request: Request, paths: Paths, observer: EventSink) -> tuple[Request, Place | None, Host]:
-    """Return the place where the session will run, None for this machine; the request that names it; and the host as
-    the workload will find it. Raises UsageError, MachineError."""
+    """Return the request with its kind of guest named; the place where the session will run, None for this machine; and
+    the host as the workload will find it. Raises UsageError, MachineError."""
     host = read_host()
     if not request.guest:
         return request, None, host

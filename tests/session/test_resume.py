@@ -22,7 +22,8 @@ from kit.report.text.progress import Quiet
 from kit.session.launch import launch
 from kit.session.prepared import StartOptions
 from kit.session.setup.resumable import record_begun
-from kit.session.start import Resumption
+from kit.session.start import PlannedSession, Resumption, plan_session
+from kit.store import Outbox
 from kit.store.exchange import load
 from tests.command_line import Kit
 from tests.stores import dump, new_store
@@ -306,3 +307,29 @@ def test_ctrl_c_before_the_reference_has_run_is_no_bad_input(
     with pytest.raises(Abort):  # click's word for Ctrl-C, for which the program ends with 130
         compare.main(words, standalone_mode=False)
     assert "1.000 s" in capsys.readouterr().out
+
+
+def test_a_session_that_another_start_has_finished_meanwhile_is_not_run_again(tmp_path: Path) -> None:
+    """Both wait for the machine; the second looks at the store again once it has it."""
+    store = new_store(tmp_path / "kit.db")
+    options = SessionOptions(rounds=1, seed=1, control=False)
+    session = replace(
+        STOPPED, arms=("host@dir",), request=Request(command=("true",), arms=("host@dir",), rounds=1),
+        plan=make_plan(parse_arms("host@dir"), options),
+    )  # fmt: skip
+    store.create(session)
+    record_begun(tmp_path / "data", session, print)
+    planned = plan_session(Resumption("last"), paths(tmp_path), store, Quiet(), StartOptions())
+    assert isinstance(planned, PlannedSession)
+    sample = Sample("host@dir", 1, "measured", "ok", 1.0, (Phase("run", "ok", real=1.0),))
+    store.take(session.id, [SampleTaken(sample), StatusChanged(DONE)])
+    with Outbox(planned.session, store, tmp_path / "data", print) as outbox:
+        begun = planned.begin(outbox)
+    assert (begun.status, begun.samples) == (DONE, (sample,))
+    assert store.get(session.id).status == DONE
+
+
+@pytest.mark.parametrize("words", [("--arms", "bare"), ("--rounds", "3"), ("--param", "jobs=1"), ("--guest", "uml")])
+def test_what_the_session_has_already_is_refused(kit: Kit, tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = kit("compare", "--resume", "last", *words, "--store", f"sqlite:///{tmp_path}/kit.db")
+    assert done.returncode == 2 and f"{words[0]} does not work with --resume" in done.stderr, done.stderr

@@ -92,7 +92,7 @@ class Installation:
         self._opened = False
 
     def check(self, arm: Arm, host: Host) -> Blocker | None:
-        """Return the blockers of an arm whose daemon runs as root."""
+        """Return what blocks an arm whose daemon runs as root, if anything does."""
         if not host.root:
             reason = f"a private {self.kind.tools[0]} needs root"
             return Blocker(reason, "run as root: sudo kit …, or use --engine system")
@@ -102,7 +102,7 @@ class Installation:
         versioned = bool(self.version)
         blocked = runtime_blocker(arm, versioned, self.programs)
         blocked = blocked or namespace_blocker(arm, host.root, versioned)
-        if blocked or self.version or self.programs:
+        if blocked or self.version:
             return blocked  # the engine root has its own tools
         return self.missing_tool(arm)
 
@@ -121,8 +121,10 @@ class Installation:
         return None
 
     def _tools(self, arm: Arm) -> tuple[str, ...]:
-        """Return the tools of the engine and of the driver."""
-        return (*self.kind.tools, *driver_of(arm).packages)
+        """Return the tools of the engine and of the driver, but for those of a Docker that the user names."""
+        if not self.programs:
+            return (*self.kind.tools, *driver_of(arm).packages)
+        return tuple(tool for tool in driver_of(arm).packages if not (self.programs / tool).exists())
 
     def set_up(self) -> None:
         """Find the engine root, or hide the state of the machine's own daemons."""

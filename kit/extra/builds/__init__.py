@@ -1,3 +1,3 @@
 """Image builds as arms: each command runs as a RUN step of a Dockerfile, and its time is the build tool's.
 
-Imports engines, image, host and model."""
+Imports arms, host and model."""

@@ -1,4 +1,4 @@
-"""Engines of build arms: private daemons of Docker and Podman."""
+"""Engines of build arms with private daemons: Docker, Podman, Buildah. BuildKit alone is in ``buildkit``."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _forget_images(daemon: DockerServer, images: Sequence[str]) -> None:
         daemon.client.images.prune({"dangling": True})
 
 
-def _build_words(home: DaemonDirs) -> Sequence[str]:
+def _dockerd_words(home: DaemonDirs) -> Sequence[str]:
     """Return the option of dockerd that names the group of BuildKit's steps."""
     return (f"--cgroup-parent={home.container_cgroup}",)
 
@@ -162,7 +162,7 @@ def _build_words(home: DaemonDirs) -> Sequence[str]:
 def _docker(installation: Installation) -> PrivateEngine[DockerServer]:
     client = BuildClient(installation, DockerBuilder())
     return PrivateEngine(
-        installation, DockerStarter(installation, _build_words), GraphDrivers(installation.setting), client
+        installation, DockerStarter(installation, _dockerd_words), GraphDrivers(installation.setting), client
     )
 
 

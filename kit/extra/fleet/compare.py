@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 #: Most sessions whose names follow the first one's.
 _NAMED = 3
 #: Options of one machine that are no options of sessions, by parameter.
-_LOCAL = {"device": "--device", "thin_device": "--thin-device", "cache_from": "--cache-from"}
+_LOCAL = {
+    "device": "--device", "thin_device": "--thin-device", "cache_from": "--cache-from", "wipe": "--wipe",
+    "wait_idle": "--wait-idle",
+}  # fmt: skip
 _OPTIONS = (
     click.option("--fleet", metavar="SCHEDULER", default="", help="Run on machines of this fleet."),
     fleet_tls_option,

@@ -1,6 +1,6 @@
 """Guest kernels: virtual machines that run a whole session if the running kernel lacks a driver.
 
-This package also has the kernels, their recipes and their builds. Imports engines, image, host, model and core."""
+This package also has the kernels, their recipes and their builds. Imports session, arms, host, model and core."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
 """``kit matrix`` and ``kit compare suite:NAME``: which driver to take, from scenarios and arms in one table.
 
-Imports nightly, the store, fleet's pooling, and words."""
+Imports history, the store, fleet's pooling, and words."""

@@ -1,12 +1,18 @@
 """Which Docker would run here, and what its configuration says."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kit.arms.engines.docker import DOCKER_ENGINE
+from kit.arms.engines.engine import EngineConfig
 from kit.arms.engines.installed import installed_docker, version_of
+from kit.host.machine import read_host
+from kit.host.recovery.journal import Journal
+from kit.model.arm import parse_arm
 from kit.model.drivers import Docker
 
 
@@ -110,3 +116,19 @@ def test_data_of_a_graph_driver_in_the_data_root_is_found(
     assert installed_docker(configuration=tmp_path / "daemon.json") == Docker(version, None, kept)
     # That data is the machine's own daemon's.
     assert installed_docker(tmp_path / "bin", tmp_path / "daemon.json") == Docker(version)
+
+
+def test_a_named_docker_has_its_own_programs_but_not_those_of_a_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    journal = Journal(tmp_path / "journal" / "x.jsonl", {})
+    programs = tmp_path / "docker"
+    programs.mkdir()
+    setting = EngineConfig("x", tmp_path, tmp_path, journal, "none", docker=programs)
+    host = replace(read_host(), root=True)
+    assert DOCKER_ENGINE(setting).check(parse_arm("layer:overlay2"), host) is None
+    blocked = DOCKER_ENGINE(setting).check(parse_arm("layer:fuse-overlayfs"), host)
+    assert blocked and blocked.reason == "fuse-overlayfs is not installed"
+    (programs / "fuse-overlayfs").touch()
+    assert DOCKER_ENGINE(setting).check(parse_arm("layer:fuse-overlayfs"), host) is None

@@ -26,8 +26,8 @@ from kit.report.text.answer import render_answer
 from kit.report.text.progress import Quiet
 from kit.session.start import _check_own
 from kit.store import Store
+from tests.command_line import Kit, joined
 from tests.command_line import in_fork as kit
-from tests.command_line import joined
 from tests.extra.fleet.machines import FIRST, ONE, TWO, sample
 from tests.stores import new_store
 
@@ -124,3 +124,10 @@ def test_it_is_printed_where_nothing_was_measured_yet(tmp_path: Path, capsys: py
     _report_interrupted(session, new_store(tmp_path / "kit.db"), {})
     said = capsys.readouterr().out
     assert said == f"nothing was measured yet; to run it: kit compare --resume {FIRST.id} --fleet 127.0.0.1:1\n"
+
+
+@pytest.mark.parametrize("words", [("--wait-idle", "1s"), ("--wipe", "/dev/null"), ("--thin-device", "/dev/null")])
+def test_an_option_of_one_machine_is_refused(kit: Kit, words: tuple[str, ...]) -> None:
+    """Else it would look obeyed."""
+    done = kit("compare", "smoke", "--fleet", "127.0.0.1:1", *words)
+    assert done.returncode == 2 and f"{words[0]} works on one machine, not with --fleet" in done.stderr, done.stderr
