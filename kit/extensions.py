@@ -190,6 +190,13 @@ EXTRAS = (
 )  # fmt: skip
 
 
+def added(field: str) -> Iterator[Any]:
+    """Yield what that field names, imported, of each extra that has it."""
+    for extra in EXTRAS:
+        if name := getattr(extra, field):
+            yield extra.load(name)
+
+
 def merged(core: Mapping[str, Value], added: Iterable[tuple[str | None, str, Value]]) -> dict[str, Value]:
     """Return the core's entries with those of extras. ``added``: of each, the name of the entry that comes before it
     ('' or a missing one: the last; None: the first), its own name and its value."""

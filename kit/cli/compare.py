@@ -24,7 +24,7 @@ from kit.cli.scenario_kind import find_kind
 from kit.cli.streams import UnmeasuredError
 from kit.core.errors import KitError, UsageError
 from kit.core.quantity import duration, pairs, size, word_pairs
-from kit.extensions import EXTRAS
+from kit.extensions import added
 from kit.model.options import OPTIONS, read_parameters
 from kit.model.plan import TRACED_ROUNDS
 from kit.session.machines import check_machine_options, the_machines
@@ -156,8 +156,8 @@ def report(session: Session, outputs: Mapping[str, str], rank: str = "", referen
     try:
         if "-" not in outputs.values():
             click.echo(render("answer", session, analysis), nl=False)
-            for extra in EXTRAS:
-                if extra.after_answer and (text := extra.load(extra.after_answer)(session)):
+            for render_more in added("after_answer"):
+                if text := render_more(session):
                     click.echo(f"\n{text}", nl=False)
             say_store()
     finally:

@@ -4,7 +4,7 @@ that runs the workload."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kit.arms.filesystem.device import check_devices
 from kit.core.errors import UnavailableError
 from kit.core.paths import Paths
-from kit.extensions import EXTRAS
+from kit.extensions import added
 from kit.host.cgroup.idle import wait_idle
 from kit.host.interrupt import interruptible
 from kit.model.event import EventSink, FactsKnown, Relay, SessionStarted
@@ -109,9 +109,8 @@ def _without_arms(session: Session, context: SessionContext, error: UnavailableE
 
 def _trace(session: Session, run: RunContext) -> Session:
     """Run the traced rounds, which explain the measured ones. Raises KeyboardInterrupt, KitError."""
-    for extra in EXTRAS:
-        if extra.traced_rounds:
-            traced: Session = extra.load(extra.traced_rounds)(session, run)
-            return traced
+    run_traced_rounds: Callable[[Session, RunContext], Session] | None = next(added("traced_rounds"), None)
+    if run_traced_rounds:
+        return run_traced_rounds(session, run)
     run.events.tell("not traced: this kit has no tracers")
     return session

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kit.core.errors import UsageError
-from kit.extensions import EXTRAS
+from kit.extensions import added
 
 if TYPE_CHECKING:
     from kit.model.session import Request, Session
@@ -33,11 +33,7 @@ class Machines:
 
 def find_machines() -> Machines | None:
     """Return None if no extra has any."""
-    for extra in EXTRAS:
-        if extra.machines:
-            machines: Machines = extra.load(extra.machines)
-            return machines
-    return None
+    return next(added("machines"), None)
 
 
 def the_machines() -> Machines:

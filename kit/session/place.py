@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kit.core.errors import UsageError
-from kit.extensions import EXTRAS
+from kit.extensions import added
 from kit.model.arm import Arm
 from kit.model.session import Request, Session
 from kit.session.measure.context import MachineLease
@@ -44,8 +44,7 @@ class Places:
 
 def find_places() -> Places:
     """Raises UsageError if no extra has any."""
-    for extra in EXTRAS:
-        if extra.places:
-            places: Places = extra.load(extra.places)
-            return places
+    places: Places | None = next(added("places"), None)
+    if places:
+        return places
     raise UsageError("this kit has no guests", "leave out --guest and --kernel")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kit.analysis.session.entry import Entry
 from kit.core.errors import UsageError
-from kit.extensions import EXTRAS
+from kit.extensions import added
 from kit.model.event import FactsKnown
 from kit.model.fact import KEPT
 from kit.model.session import DONE, RUNNING, Session
@@ -95,10 +95,9 @@ def remove_expired(store: Store, expired: Expired) -> None:
 
 
 def _find_turning(entries: Sequence[Entry], across: Sequence[str], confirm: int) -> Mapping[str, str]:
-    for extra in EXTRAS:
-        if extra.turning:
-            reasons: Mapping[str, str] = extra.load(extra.turning)(entries, across, confirm)
-            return reasons
+    find_turning: Callable[..., Mapping[str, str]] | None = next(added("turning"), None)
+    if find_turning:
+        return find_turning(entries, across, confirm)
     raise UsageError("this kit finds no changes", "leave out --keep-changes")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kit.cli.lazy import LazyGroup
-from kit.extensions import EXTRAS
+from kit.extensions import EXTRAS, added
 from kit.model.drivers import DRIVERS, UNION, Driver, default_placement
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def programs_read() -> str:
     from kit.parsers import PARSERS
     from kit.parsers.tried import tried
 
-    added = [maker for extra in EXTRAS if extra.readers for maker in extra.load(extra.readers)]
-    makers = (*added, *PARSERS.values())
+    makers = (*(maker for makers in added("readers") for maker in makers), *PARSERS.values())
     rows = [
         (of.program, f"`{of.command}`" if of.command else "", of.figures, ", ".join(of.versions), ", ".join(of.forms),
          of.refused)

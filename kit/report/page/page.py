@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kit.analysis.session.analyse import Analysis, whole_real
-from kit.extensions import EXTRAS
+from kit.extensions import added
 from kit.model.session import Session
 from kit.report import shown_session
 from kit.report.page.section import SectionView, page_sections
@@ -86,8 +86,7 @@ def view(
 
 def find_tracks(session: Session, analysis: Analysis, store: Any) -> tuple[TrackView, ...]:
     """Return the session's series. ``store``: a kit.store.Store, which no report knows."""
-    added = (extra.load(extra.tracks)(session, analysis, store) for extra in EXTRAS if extra.tracks)
-    return tuple(track for tracks in added for track in tracks)
+    return tuple(track for tracks in added("tracks") for track in tracks(session, analysis, store))
 
 
 def _tasks(session: Session, analysis: Analysis) -> list[TasksView]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kit.analysis.session.analyse import Analysis
-from kit.extensions import EXTRAS
+from kit.extensions import added
 from kit.model.session import Session
 from kit.report.plot.picture import Picture
 
@@ -34,4 +34,4 @@ class PageSection:
 
 def page_sections() -> tuple[PageSection, ...]:
     """Return the sections of all extras."""
-    return tuple(section for extra in EXTRAS if extra.sections for section in extra.load(extra.sections))
+    return tuple(section for sections in added("sections") for section in sections)

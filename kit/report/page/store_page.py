@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from kit.analysis.session.analyse import Analysis
-from kit.extensions import EXTRAS
+from kit.extensions import added
 from kit.model.session import Session
 from kit.report.format.units import machine_name
 
@@ -59,7 +59,7 @@ class StorePage:
 
 def store_pages() -> tuple[StorePage, ...]:
     """Return the pages of all extras."""
-    return tuple(page for extra in EXTRAS if extra.pages for page in extra.load(extra.pages))
+    return tuple(page for pages in added("pages") for page in pages)
 
 
 def store_choices(store: Any) -> dict[str, Mapping[str, str]]:

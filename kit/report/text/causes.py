@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kit.analysis.session.analyse import Analysis
-from kit.extensions import EXTRAS
+from kit.extensions import added
 
 
 class Cause(NamedTuple):
@@ -18,6 +18,5 @@ class Cause(NamedTuple):
 
 
 def causes(analysis: Analysis) -> Iterator[Cause]:
-    for extra in EXTRAS:
-        if extra.causes:
-            yield from extra.load(extra.causes)(analysis)
+    for find_causes in added("causes"):
+        yield from find_causes(analysis)

@@ -9,7 +9,7 @@ from kit.analysis.runs.disturbance import BusyRounds
 from kit.analysis.session.analyse import Analysis, whole_real
 from kit.analysis.session.ranking import MEMORY, SPACE, WRITTEN
 from kit.core.listing import in_words
-from kit.extensions import EXTRAS
+from kit.extensions import added
 from kit.model.arm import driver_of, known_arm
 from kit.model.default import OFF
 from kit.model.drivers import registered
@@ -221,9 +221,8 @@ def outside_cpu_notes(analysis: Analysis) -> Iterator[str]:
 
 def extra_notes(session: Session) -> Iterator[str]:
     """Return the notes of extras."""
-    for extra in EXTRAS:
-        if extra.notes:
-            yield from extra.load(extra.notes)(session)
+    for find_notes in added("notes"):
+        yield from find_notes(session)
 
 
 def _one_round(session: Session) -> bool:

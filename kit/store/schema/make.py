@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, insert, inspect, select, text
 
 from kit.core.errors import UsageError
-from kit.extensions import EXTRAS
+from kit.extensions import added
 from kit.store.schema.indexes import add_indexes
 from kit.store.schema.tables import SCHEMA_VERSION, metadata, schema
 
@@ -34,9 +34,9 @@ def make_schema(connection: Connection) -> None:
     add_indexes()
     metadata.create_all(connection)
     connection.execute(insert(schema).values(version=SCHEMA_VERSION))
-    for extra in EXTRAS:
-        for maker in extra.load(extra.schema) if extra.schema else ():
-            maker(connection)
+    for makers in added("schema"):
+        for make in makers:
+            make(connection)
 
 
 def check_version(version: int) -> None:
