@@ -30,7 +30,7 @@ class CompleteWheel(BuildHookInterface[Any]):
         program = self._probe(made, compiler)
         if program:
             machine = program.name.rpartition("-")[2]
-            build_data["force_include"][str(program)] = f"kit/probe/{program.name}"
+            build_data["force_include"][str(program)] = f"kit/arms/probe/{program.name}"
             build_data["pure_python"] = False
             # A static program fits every C library.
             build_data["tag"] = f"py3-none-manylinux_2_17_{machine}.musllinux_1_1_{machine}"
@@ -45,9 +45,9 @@ class CompleteWheel(BuildHookInterface[Any]):
 
     def _probe(self, directory: Path, compiler: Sequence[str]) -> Path | None:
         """Return the compiled probe. Without a compiler for it the wheel is for every machine, and its kit compiles."""
+        from kit.arms.probe import compile_probe, program_name
         from kit.core.errors import KitError
         from kit.host.command import require, run
-        from kit.probe import compile_probe, program_name
 
         try:
             require(compiler[0])

@@ -3,7 +3,7 @@
 A test says what it needs by ``@pytest.mark.images("kernel")``, or by a fixture that needs one. What measures waits
 until all are there, and until unit tests are done that another pytest runs meanwhile (as tox does), so that it has the
 machine for itself. An image that could not be built is tried again, and
-explained, by the test that needs it (kit.image.ImageCache makes each once, whoever else wants it).
+explained, by the test that needs it (kit.arms.image.ImageCache makes each once, whoever else wants it).
 """
 
 import fcntl
@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.image import ImageCache, recipes
 from kit.core.paths import find_paths
-from kit.image import ImageCache, recipes
 
 FIXTURES = {"uml": ("guest", "uml")}
 #: Images that take minutes of CPU: they count as many, so that what needs them comes last of its stage.
@@ -30,7 +30,7 @@ AT_ONCE = 2  # each waits for a mirror and for the disk half of its time
 PATIENCE = 1200.0  # seconds; what is not built then, the tests build themselves
 _BUILD = """
 import sys
-from kit.image import ImageCache
+from kit.arms.image import ImageCache
 from kit.core.paths import find_paths
 ImageCache(find_paths().cache).from_recipe(sys.argv[1])
 """

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from kit.arms.image import ImageCache
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
-from kit.image import ImageCache
 from tests.beside import apart, group, held_for, leave_caches
 from tests.builder import Builder, building, images_of, order, stage, unit_tests
 from tests.command_line import Kit, in_fork, in_new_process

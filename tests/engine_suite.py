@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.engines import Sandbox
+from kit.arms.filesystem import BackingOptions
+from kit.arms.filesystem.backing import GIB
+from kit.arms.image import ImageCache
+from kit.arms.image.layout import CONTROL
+from kit.arms.probe import Timing
 from kit.core.errors import RunError
-from kit.engines import Sandbox
-from kit.filesystem import BackingOptions
-from kit.filesystem.backing import GIB
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.idle_load import IdleRate
 from kit.host.machine import read_host
-from kit.image import ImageCache
-from kit.image.layout import CONTROL
 from kit.model.arm import RUNTIME, Arm, parse_arm
 from kit.parsers import parse_report
-from kit.probe import Timing
 from kit.session.measure.context import MachineLease
 from kit.session.measure.phase import measure_phase
 from kit.session.setup.provision import Provision, ProvisionSpec

@@ -11,11 +11,12 @@ from typing import IO, cast
 
 import pytest
 
+from kit.arms.engines import EngineConfig, Sandbox
+from kit.arms.filesystem import Backing
+from kit.arms.probe import Probe, Timing
 from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
 from kit.core.paths import Paths
-from kit.engines import EngineConfig, Sandbox
-from kit.filesystem import Backing
 from kit.host.cgroup.cgroup import UNIFIED, Cgroup
 from kit.host.recovery.journal import Journal
 from kit.model.arm import Arm
@@ -24,7 +25,6 @@ from kit.model.plan import Plan
 from kit.model.sample import Sample
 from kit.model.scenario import Command, Scenario
 from kit.model.session import Request, Session
-from kit.probe import Probe, Timing
 from kit.session.execute.session_loop import run_rounds
 from kit.session.inputs.input_cache import PreparedInput
 from kit.session.measure.context import MachineLease, RunContext
@@ -43,7 +43,7 @@ def calm(monkeypatch: pytest.MonkeyPatch) -> None:
     do others lose their caches by it, or wait for the disk."""
     monkeypatch.setattr("kit.host.cgroup.idle_load._busy_share", lambda length: 0.0)
     monkeypatch.setattr("kit.session.setup.caches.DROP_CACHES", Path(os.devnull))
-    monkeypatch.setattr("kit.filesystem.backing.sync_filesystem", lambda path: None)
+    monkeypatch.setattr("kit.arms.filesystem.backing.sync_filesystem", lambda path: None)
     for module in ("execute.session_loop", "plan.schedule"):
         monkeypatch.setattr(f"kit.session.{module}.find_bursts", lambda samples: {})
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kit.image.manifest import architectures
+from kit.arms.image.manifest import architectures
 
 Entry = tuple[str, str, str]  # name, type (file, dir, link, symlink), content or target
 _KINDS = {"file": tarfile.REGTYPE, "dir": tarfile.DIRTYPE, "link": tarfile.LNKTYPE, "symlink": tarfile.SYMTYPE}

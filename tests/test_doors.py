@@ -20,9 +20,9 @@ _FILES = ("core/regular.py", "core/trusted.py", "core/private.py", "host/durable
           "host/safe_fs/")  # fmt: skip
 #: Modules that read and write files of the kernel alone: /proc, /sys, /dev.
 _KERNEL = [
-    "cli/streams.py", "engines/account.py", "engines/fuse_daemon.py", "engines/user_namespace.py",
-    "filesystem/block.py", "filesystem/device.py", "filesystem/mounted.py", "filesystem/nfs.py",
-    "filesystem/nfs_server.py", "host/assumptions.py", "host/cgroup/",
+    "cli/streams.py", "arms/engines/account.py", "arms/engines/fuse_daemon.py", "arms/engines/user_namespace.py",
+    "arms/filesystem/block.py", "arms/filesystem/device.py", "arms/filesystem/mounted.py", "arms/filesystem/nfs.py",
+    "arms/filesystem/nfs_server.py", "host/assumptions.py", "host/cgroup/",
     "host/kernel_part.py", "host/lock.py", "host/machine.py", "host/mounts.py", "host/namespace.py",
     "host/recovery/journal.py", "host/setting.py", "host/user_namespace.py",
     "extra/guest/agent.py", "extra/guest/host.py", "extra/guest/qemu.py", "session/setup/caches.py",
@@ -31,28 +31,28 @@ _KERNEL = [
 ]  # fmt: skip
 #: Modules that read files of the kit's own package: recipes, programs, pages.
 _SHIPPED = [
-    "filesystem/profile.py", "extra/guest/python.py", "extra/guest/recipe.py",
-    "image/recipe.py", "probe/binary.py", "extra/guest/disks.py", "extra/tracing/bpftrace.py",
+    "arms/filesystem/profile.py", "extra/guest/python.py", "extra/guest/recipe.py",
+    "arms/image/recipe.py", "arms/probe/binary.py", "extra/guest/disks.py", "extra/tracing/bpftrace.py",
 ]  # fmt: skip
 #: Modules that open files in directories of the kit's own, which find_paths has checked and nobody else enters, or in
 #: the session's. They may not open what a user names, nor what lies in a directory of another user's.
 _OWN = [
-    "extra/builds/building.py", "extra/builds/buildkitd.py", "extra/builds/probe.py", "engines/container.py",
-    "engines/containerd_daemon.py", "engines/containerd_program.py", "engines/installed.py",
-    "engines/docker_server.py", "engines/oci_runtime.py", "engines/plain_runtime.py",
-    "engines/podman.py", "engines/registry.py", "engines/root.py", "engines/supervisor.py",
+    "extra/builds/building.py", "extra/builds/buildkitd.py", "extra/builds/probe.py", "arms/engines/container.py",
+    "arms/engines/containerd_daemon.py", "arms/engines/containerd_program.py", "arms/engines/installed.py",
+    "arms/engines/docker_server.py", "arms/engines/oci_runtime.py", "arms/engines/plain_runtime.py",
+    "arms/engines/podman.py", "arms/engines/registry.py", "arms/engines/root.py", "arms/engines/supervisor.py",
     "extra/fleet/certificates.py", "extra/guest/disk.py", "extra/guest/kernel.py", "extra/guest/kernel_cache.py",
-    "extra/guest/qemu.py", "extra/guest/tree.py", "filesystem/backing.py", "host/git.py", "host/recovery/cleanup.py",
-    "host/recovery/journal.py", "host/remote_cache.py", "image/decompress.py",
-    "image/image.py", "image/image_file.py", "image/image_files.py", "image/recipe.py",
-    "image/oci_store.py", "probe/client.py", "session/execute/materials.py", "session/inputs/repack.py",
+    "extra/guest/qemu.py", "extra/guest/tree.py", "arms/filesystem/backing.py", "host/git.py",
+    "host/recovery/cleanup.py", "host/recovery/journal.py", "host/remote_cache.py", "arms/image/decompress.py",
+    "arms/image/image.py", "arms/image/image_file.py", "arms/image/image_files.py", "arms/image/recipe.py",
+    "arms/image/oci_store.py", "arms/probe/client.py", "session/execute/materials.py", "session/inputs/repack.py",
     "session/measure/phase_log.py", "session/measure/workload.py", "session/setup/resumable.py",
     "store/database.py", "store/outbox/outbox.py",
 ]  # fmt: skip
 #: Modules that print themselves: the door of commands, progress, and programs of their own that import no kit.
 _PRINT = [
-    "cli/streams.py", "report/text/progress.py", "engines/ctr_server.py", "filesystem/nfs_server.py",
-    "filesystem/write_back.py",
+    "cli/streams.py", "report/text/progress.py", "arms/engines/ctr_server.py", "arms/filesystem/nfs_server.py",
+    "arms/filesystem/write_back.py",
 ]  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def gives(tree: Tree) -> list[str]:
 
 def test_one_module_has_directories_of_another_user() -> None:
     """Beside it, a tree of a workload gets an owner: through the door to trees."""
-    allowed = ["engines/account.py", "engines/user_namespace.py", "host/safe_fs/"]
+    allowed = ["arms/engines/account.py", "arms/engines/user_namespace.py", "host/safe_fs/"]
     assert {name for name, tree in sources() if gives(tree) and not listed(name, allowed)} == set()
 
 

@@ -30,7 +30,7 @@ _VERBS = (
 )  # fmt: skip
 #: Reasons that another error quotes, with a fix of its own.
 _QUOTED = {
-    "host/remote_cache.py", "image/peer_image.py", "session/inputs/input_cache.py",
+    "host/remote_cache.py", "arms/image/peer_image.py", "session/inputs/input_cache.py",
     "store/outbox/outbox_flush.py",
     "extra/pytest_plugin/check.py", "extra/pytest_plugin/runner.py", "extra/pytest_plugin/xdist.py",
     "session/measure/background.py", "session/execute/materials.py", "extra/fleet/client/client.py",

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from kit import __version__
+from kit.arms.probe import probe_digest
 from kit.cli import COMMANDS
-from kit.probe import probe_digest
 
 ROOT = Path(__file__).parents[1]
 #: What an installed kit measures with, and where that lies: no compiler is found.
@@ -26,7 +26,7 @@ SPIN = """
 import sys
 from pathlib import Path
 import kit
-from kit.probe import probe_binary, spin
+from kit.arms.probe import probe_binary, spin
 probe = probe_binary(Path(sys.argv[1]))
 assert spin(probe).arithmetic > 0
 print(kit.__file__, probe)
@@ -89,7 +89,7 @@ def test_a_wheel_has_its_licence_and_says_that_it_is_typed(wheel: zipfile.ZipFil
     said = about(wheel, "METADATA")
     assert "\nLicense-Expression: Apache-2.0\n" in said and "\nClassifier: Framework :: Pytest\n" in said
     assert "Apache License" in about(wheel, "licenses/LICENSE")[:200]
-    assert "musl" in about(wheel, "licenses/kit/probe/NOTICE")
+    assert "musl" in about(wheel, "licenses/kit/arms/probe/NOTICE")
     assert "kit/py.typed" in wheel.namelist()
 
 
@@ -108,7 +108,7 @@ def test_a_wheel_is_for_the_machine_of_its_probe(wheel: zipfile.ZipFile, tmp_pat
     assert re.findall(r"^Tag: (.+)$", about(wheel, "WHEEL"), re.M) == tags
     assert "\nRoot-Is-Purelib: false\n" in about(wheel, "WHEEL")
     (name,) = probes(wheel)
-    assert name == f"kit/probe/kit-probe-{probe_digest()[:12]}-{machine}"
+    assert name == f"kit/arms/probe/kit-probe-{probe_digest()[:12]}-{machine}"
     said = elf(Path(wheel.extract(name, tmp_path)))
     assert {"x86_64": "X86-64", "aarch64": "AArch64"}[machine] in said and " INTERP " not in said
 
@@ -138,7 +138,7 @@ def test_an_installed_kit_needs_no_compiler(wheel: zipfile.ZipFile, tmp_path: Pa
 
 def test_a_probe_of_another_source_is_not_used(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path / "site")
-    with (tmp_path / "site/kit/probe/probe.c").open("a") as source:
+    with (tmp_path / "site/kit/arms/probe/probe.c").open("a") as source:
         source.write("/* changed */\n")
     env = {"PYTHONPATH": str(tmp_path / "site"), "PATH": str(tmp_path)}
     words = [sys.executable, "-c", SPIN, str(tmp_path / "cache")]

@@ -22,8 +22,8 @@ import numpy as np
 import speed
 
 from kit.analysis.stats.estimators import Floats
+from kit.arms.image import ImageCache, unpack
 from kit.core.paths import find_paths
-from kit.image import ImageCache, unpack
 from kit.session.setup.caches import drop_names, forget_below, read_below
 
 UNIT = ["cc", "-O1", "-c", "unit.c", "-o", "unit.o"]

@@ -64,19 +64,19 @@ from tabulate import tabulate
 from kit import __version__
 from kit.analysis.stats import estimators
 from kit.analysis.stats.estimate import Interval, as_ratio
+from kit.arms.engines.backing_root import BackingRoot
+from kit.arms.engines.bare import BareEngine
+from kit.arms.engines.docker import DOCKER_ENGINE
+from kit.arms.engines.docker_server import DockerServer
+from kit.arms.engines.managed import PrivateEngine
+from kit.arms.engines.sandbox import Sandbox
+from kit.arms.filesystem import BackingOptions, make_backing
+from kit.arms.image.layout import INPUTS, TREE
 from kit.core.errors import KitError
 from kit.core.paths import find_paths
-from kit.engines.backing_root import BackingRoot
-from kit.engines.bare import BareEngine
-from kit.engines.docker import DOCKER_ENGINE
-from kit.engines.docker_server import DockerServer
-from kit.engines.managed import PrivateEngine
-from kit.engines.sandbox import Sandbox
 from kit.extra.exchange.runs import read_runs
-from kit.filesystem import BackingOptions, make_backing
 from kit.host.interrupt import interruptible, take_interrupts
 from kit.host.machine import read_host
-from kit.image.layout import INPUTS, TREE
 from kit.model.arm import parse_arm
 from kit.model.session import Request
 from kit.report.text.progress import Quiet

@@ -11,7 +11,7 @@ import numpy as np
 from speed import STEP
 
 from kit.analysis.stats.estimators import Floats
-from kit.engines import Sandbox
+from kit.arms.engines import Sandbox
 from kit.host.cgroup.freezer import Freezer
 from kit.session.measure.interleave import Underway, interleave
 

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from kit.analysis.stats.estimators import Floats
+from kit.arms.probe import probe_binary, spin
 from kit.core.paths import find_paths
-from kit.probe import probe_binary, spin
 
 _SOURCE = Path(__file__).with_name("spins.c")
 _HEADERS = ("stdio", "stdlib", "string", "unistd", "math", "time", "errno", "fcntl", "signal", "pthread")

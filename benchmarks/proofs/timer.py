@@ -22,9 +22,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.arms.engines import Sandbox
+from kit.arms.filesystem import BackingOptions
 from kit.core.paths import find_paths
-from kit.engines import Sandbox
-from kit.filesystem import BackingOptions
 from kit.host.cgroup.idle_load import IdleRate
 from kit.host.machine import read_host
 from kit.model.arm import parse_arm

@@ -192,7 +192,7 @@ def _wiped(values: Mapping[str, Any]) -> tuple[Path, ...]:
 
 
 def _request(command: tuple[str, ...], values: dict[str, Any]) -> Request:
-    from kit.filesystem import read_profiles
+    from kit.arms.filesystem import read_profiles
     from kit.model.arm import arm_names
     from kit.model.scenario import COPIES
     from kit.model.session import Request

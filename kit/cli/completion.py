@@ -119,7 +119,7 @@ def complete_filesystems(context: click.Context, parameter: click.Parameter, inc
 
 def complete_images(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return recipes and cached images, else files."""
-    from kit.image import recipes
+    from kit.arms.image import recipes
 
     names = _beginning(dict.fromkeys((*recipes(), *_cached())), incomplete)
     return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
@@ -148,14 +148,14 @@ def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _filesystems() -> list[str]:
-    from kit.filesystem import bundled
+    from kit.arms.filesystem import bundled
 
     return list(bundled())
 
 
 def _cached() -> list[str]:
+    from kit.arms.image import ImageCache
     from kit.core.paths import find_paths
-    from kit.image import ImageCache
 
     with suppress(KitError):
         return [image.name for image in ImageCache(find_paths().cache).list()]

@@ -13,7 +13,7 @@ from kit.cli.completion import complete_cached_images, complete_images
 from kit.cli.options import cache_from_option, check_writable, json_option, wait_option, write_json
 
 if TYPE_CHECKING:
-    from kit.image import Image
+    from kit.arms.image import Image
 
 
 @click.group(epilog="\b\nExamples:\n  kit image build kernel\n  kit image list\n  kit image rm kernel")
@@ -53,7 +53,7 @@ def save(name: str, file: Path, tag: str, wait: bool, cache_from: tuple[str, ...
     """Write an image into FILE, for docker load.
 
     NAME is as for kit image build, which makes an image that is missing."""
-    from kit.image.save import reference, save_image
+    from kit.arms.image.save import reference, save_image
 
     check_writable(str(file))  # this and the next line before anything is built
     tagged = reference(tag or name)
@@ -63,10 +63,10 @@ def save(name: str, file: Path, tag: str, wait: bool, cache_from: tuple[str, ...
 
 def _made(name: str, force: bool, wait: bool, cache_from: tuple[str, ...]) -> Image:
     """Return the image that ``name`` means, after making it if it is missing or ``force``."""
+    from kit.arms.image import ImageCache
     from kit.core.paths import find_paths
     from kit.host.interrupt import interruptible
     from kit.host.remote_cache import use_peers
-    from kit.image import ImageCache
     from kit.report.text.progress import make_observer
     from kit.session.execute.materials import named_image
     from kit.session.execute.session_loop import held_machine
@@ -89,8 +89,8 @@ def list_(json_file: str) -> None:
     """List cached images, newest first, and recipes."""
     from tabulate import tabulate
 
+    from kit.arms.image import ImageCache, recipes
     from kit.core.paths import find_paths
-    from kit.image import ImageCache, recipes
     from kit.report.format.units import moment
 
     images = ImageCache(find_paths().cache).list()
@@ -112,8 +112,8 @@ def list_(json_file: str) -> None:
 @click.argument("names", nargs=-1, required=True, shell_complete=complete_cached_images)
 def rm(names: tuple[str, ...]) -> None:
     """Remove images by name or digest."""
+    from kit.arms.image import ImageCache
     from kit.core.paths import find_paths
-    from kit.image import ImageCache
 
     cache = ImageCache(find_paths().cache)
     for name in names:

@@ -11,9 +11,9 @@ from kit.analysis.session.analyse import Analysis
 from kit.analysis.session.difference import Difference
 from kit.analysis.session.ranking import Ranking, RankRow
 from kit.analysis.session.session_diff import SessionDiff
+from kit.arms.image import Image
 from kit.cli.document import Document, fields_of, list_of, record
 from kit.extensions import EXTRAS, merged
-from kit.image import Image
 from kit.model.sample import PHASE_FIELDS, Call, Phase, Sample
 from kit.model.scenario import Scenario
 from kit.model.session import Session

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from kit.engines.installed import installed_docker, version_of
-from kit.filesystem import bundled
+from kit.arms.engines.installed import installed_docker, version_of
+from kit.arms.filesystem import bundled
 from kit.host.command import which
 from kit.host.kernel_part import can_load, filesystem_part, is_ready
 from kit.host.machine import Host, read_host

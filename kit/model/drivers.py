@@ -407,7 +407,7 @@ def fuse_daemons() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for packages in programs for name in packages))
 
 
-# The default driver of each engine: the one owner of that knowledge. kit.engines.installed asks the machine.
+# The default driver of each engine: the one owner of that knowledge. kit.arms.engines.installed asks the machine.
 # Docker 24 brought containerd's image store as a feature; since Docker 29 new installations use it, with the
 # snapshotter overlayfs. A daemon whose data-root has data of a graph driver keeps that driver (moby,
 # daemon/image_store_choice.go and graphdriver/driver.go: any but vfs counts).

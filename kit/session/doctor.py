@@ -7,26 +7,26 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from kit.arms.engines import Sandbox
+from kit.arms.engines.installed import CONFIGURATION, installed_docker
+from kit.arms.engines.oci_runtime import oci_runtime
+from kit.arms.engines.root import root_name, versions
+from kit.arms.filesystem import bundled
+from kit.arms.image import ImageCache
+from kit.arms.probe import probe_binary
 from kit.core.errors import BusyError, KitError, MachineError
 from kit.core.paths import Paths
-from kit.engines import Sandbox
-from kit.engines.installed import CONFIGURATION, installed_docker
-from kit.engines.oci_runtime import oci_runtime
-from kit.engines.root import root_name, versions
 from kit.extensions import EXTRAS
-from kit.filesystem import bundled
 from kit.host.assumptions import ASSUMPTIONS, Unmet
 from kit.host.cgroup.cgroup import machine_cpu
 from kit.host.cgroup.counters import machine_energy, pressure, read_counters
 from kit.host.command import require
 from kit.host.machine import Host, read_host
 from kit.host.setting import SETTINGS, read_settings
-from kit.image import ImageCache
 from kit.model.arm import CONTAINED, PLAIN, Arm, parse_arm
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.drivers import DRIVERS, IMAGE_STORE, UNION, Docker, default_placement, drivers
 from kit.model.event import EventSink
-from kit.probe import probe_binary
 from kit.session.execute.session_loop import held_machine
 from kit.session.setup.caches import DROP_CACHES
 from kit.session.setup.provision import Provision
@@ -198,7 +198,7 @@ def _container_ran_on(sandbox: Sandbox) -> str:
 
 
 def _system(provision: Provision) -> Diagnosis:
-    from kit.engines.system import running_driver
+    from kit.arms.engines.system import running_driver
 
     try:
         driver = running_driver()

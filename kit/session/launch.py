@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kit.arms.filesystem.device import check_devices
 from kit.core.errors import UnavailableError
 from kit.core.paths import Paths
 from kit.extensions import EXTRAS
-from kit.filesystem.device import check_devices
 from kit.host.cgroup.idle import wait_idle
 from kit.host.interrupt import interruptible
 from kit.model.event import EventSink, FactsKnown, Relay, SessionStarted

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.arms.filesystem import Profile
 from kit.core.paths import Paths
-from kit.filesystem import Profile
 from kit.host.machine import Host
 from kit.model.default import DEFAULT_IMAGE
 from kit.model.event import EventSink

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kit import __version__
+from kit.arms.filesystem.device import check_devices
 from kit.core.errors import KitError, MachineError, UsageError
 from kit.core.paths import Paths
-from kit.filesystem.device import check_devices
 from kit.host.machine import Host, read_host
 from kit.model.duration import estimate
 from kit.model.event import EventSink, StatusChanged

@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.arms.engines import Sandbox
+from kit.arms.engines.root import root_name
+from kit.arms.filesystem import BackingOptions
+from kit.arms.filesystem.backing import GIB
+from kit.arms.image import Image, ImageCache
+from kit.arms.image.layout import CONTROL, TREE
 from kit.core.errors import SESSION_LOG, KitError, brief, said_by_system
 from kit.core.paths import Paths
-from kit.engines import Sandbox
-from kit.engines.root import root_name
-from kit.filesystem import BackingOptions
-from kit.filesystem.backing import GIB
 from kit.host.interrupt import checkpoint
 from kit.host.machine import Host, read_host
 from kit.host.tarball import write_tarball
-from kit.image import Image, ImageCache
-from kit.image.layout import CONTROL, TREE
 from kit.model.arm import Arm, arms_of
 from kit.model.event import EventSink
 from kit.session.execute.session_loop import held_machine

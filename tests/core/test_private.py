@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.filesystem.plain import trusted_directory
 from kit.core.errors import MachineError, UsageError
 from kit.core.paths import find_paths
 from kit.core.private import make_directory, make_private, plain_umask
 from kit.core.trusted import check_place
-from kit.filesystem.plain import trusted_directory
 from kit.model.session import RUNNING, Request, Session
 from kit.store import Outbox, open_store
 from tests.command_line import Kit

@@ -20,6 +20,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kit.analysis.session.threshold import parse_threshold
+from kit.arms.filesystem import BackingOptions, Profile, bundled, find_profile
+from kit.arms.filesystem.profile import parse_profiles, recorded
+from kit.arms.image.image_file import read_image_file
+from kit.arms.image.manifest import LONGEST_JSON
+from kit.arms.probe.client import Probe
 from kit.cli.infile import read_lines
 from kit.core.codec import UnreadableError, decode, decode_json, encode, encode_json, encode_tagged
 from kit.core.errors import UsageError
@@ -36,11 +41,7 @@ from kit.extra.tracing.calls import rows
 from kit.extra.tracing.cpu_attribution import Parts
 from kit.extra.tracing.functions import function_rows
 from kit.extra.tracing.perf import fold_script
-from kit.filesystem import BackingOptions, Profile, bundled, find_profile
-from kit.filesystem.profile import parse_profiles, recorded
 from kit.host.recovery.journal import parse as parse_journal
-from kit.image.image_file import read_image_file
-from kit.image.manifest import LONGEST_JSON
 from kit.model.arm import parse_arm, parse_arms
 from kit.model.event import (
     Change,
@@ -64,7 +65,6 @@ from kit.model.scenariofile import parse_scenario
 from kit.model.session import DONE, FAILED, NotRun
 from kit.parsers import parse_report
 from kit.parsers.task import BuildTask
-from kit.probe.client import Probe
 from kit.report.text.progress import Quiet
 from kit.session.setup.cleanups import CLEANUPS
 from kit.session.wire.claims import Bounds

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from kit.analysis.session.threshold import parse_threshold
+from kit.arms.filesystem import BackingOptions, bundled, find_profile, read_profiles
+from kit.arms.filesystem.profile import parse_profiles
 from kit.core.errors import KitError, UnavailableError, UsageError
 from kit.core.quantity import duration, size, word_pairs
 from kit.core.toml import parse_toml
 from kit.extra.exchange.runs import read_runs
 from kit.extra.history.nightly.file import parse_nightly
-from kit.filesystem import BackingOptions, bundled, find_profile, read_profiles
-from kit.filesystem.profile import parse_profiles
 from kit.model.arm import parse_arm, parse_arms
 from kit.model.scenario import points
 from kit.model.scenariofile import parse_scenario

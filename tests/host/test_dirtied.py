@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.filesystem import BackingOptions, make_backing
-from kit.filesystem.backing import GIB
+from kit.arms.filesystem import BackingOptions, make_backing
+from kit.arms.filesystem.backing import GIB
 from kit.host.page_cache import counts_whole_folios
 from kit.host.recovery.journal import Journal
 from kit.session.setup.cleanups import CLEANUPS

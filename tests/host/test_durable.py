@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.image import ImageCache
 from kit.extra.guest.kernel_cache import KernelCache
 from kit.extra.guest.qemu import Trial, answer
 from kit.host.command import run
 from kit.host.durable import publish, read_record, write_file, write_record
-from kit.image import ImageCache
 from kit.model.scenario import Input
 from kit.session.inputs.input_cache import InputCache
 

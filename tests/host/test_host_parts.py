@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.probe import Probe, ProbeServer, probe_binary, spin
 from kit.core.errors import BusyError, MachineError, RunError, UnavailableError, UsageError
 from kit.core.paths import find_paths
 from kit.host import command
 from kit.host.cgroup.idle import wait_idle
 from kit.model.scenario import Input
-from kit.probe import Probe, ProbeServer, probe_binary, spin
 from kit.session.inputs.repack import excluded
 from kit.session.inputs.sources import prepare_input
 

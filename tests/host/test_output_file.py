@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.image.image import Image
+from kit.arms.image.save import save_image
 from kit.cli.options import check_writable
 from kit.core.errors import KitError, UsageError
 from kit.host.output_file import append_output, make_output_directory, new_output, write_output
-from kit.image.image import Image
-from kit.image.save import save_image
 from tests.command_line import in_fork
 from tests.nights import night
 from tests.stores import new_store

@@ -12,10 +12,10 @@ from typing import cast
 
 import pytest
 
+from kit.arms.engines.backing_root import BackingRoot, unpack_tree
+from kit.arms.filesystem import Backing
 from kit.core.errors import RunError
-from kit.engines.backing_root import BackingRoot, unpack_tree
 from kit.extra.guest.host import _bring_logs, copy_logs
-from kit.filesystem import Backing
 from kit.host.command import run
 from kit.host.mounts import mount_of
 from kit.host.safe_fs import remove, scratch, unpack

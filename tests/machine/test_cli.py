@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from kit.arms.probe import probe_binary
 from kit.cli import COMMANDS
 from kit.core.exit_code import NOT_RUN
 from kit.core.paths import find_paths
-from kit.probe import probe_binary
 from tests.command_line import Kit
 from tests.json_schemas import check_document
 from tests.leftovers import left_on_machine

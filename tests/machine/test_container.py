@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.engines.docker_server import Dockerd
+from kit.arms.engines.supervisor import DaemonDirs
 from kit.core.paths import apart, find_paths
-from kit.engines.docker_server import Dockerd
-from kit.engines.supervisor import DaemonDirs
 from kit.host.cgroup.cgroup import mode
 from kit.report.text.progress import Quiet
 from kit.session.doctor import assumptions

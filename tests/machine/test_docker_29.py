@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.engines.docker_server import Dockerd
+from kit.arms.engines.supervisor import Program
+from kit.arms.image.recipe import read_recipe
 from kit.core.paths import find_paths
-from kit.engines.docker_server import Dockerd
-from kit.engines.supervisor import Program
-from kit.image.recipe import read_recipe
 from kit.model.arm import parse_arm
 from kit.model.drivers import Docker, default_driver
 from kit.model.fact import DRIVER_STATUS, PROGRAM
@@ -70,7 +70,7 @@ def test_docker_29_uses_the_image_store_by_itself_and_runs_both_drivers(
             run.mkdir()
             own = replace(spec, setting=replace(lease.setting, run=run, cgroup=group, part=part))
             with monkeypatch.context() as patched, Provision(own) as made:
-                patched.setattr("kit.engines.docker.Dockerd", server)
+                patched.setattr("kit.arms.engines.docker.Dockerd", server)
                 chosen = parse_arm(f"layer:docker@29/{driver}")
                 assert made.ready(chosen) is None
                 suite.test_runs_commands_in_an_empty_tree(made, chosen)

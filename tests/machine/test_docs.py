@@ -18,11 +18,11 @@ from pathlib import Path
 import click
 import pytest
 
+from kit.arms.filesystem import read_profiles
+from kit.arms.image import ImageCache
 from kit.cli import COMMANDS, cli
 from kit.core.paths import APP, find_paths
 from kit.extra.history.nightly.file import parse_nightly
-from kit.filesystem import read_profiles
-from kit.image import ImageCache
 from kit.model.options import OPTIONS, SHARED
 from kit.model.scenariofile import parse_scenario
 from kit.model.settings import read_settings

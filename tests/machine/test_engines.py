@@ -18,16 +18,16 @@ import pytest
 from docker import DockerClient
 from docker.errors import DockerException
 
+from kit.arms.engines.account import FILES, known
+from kit.arms.engines.installed import version_of
+from kit.arms.engines.oci_runtime import RUNTIMES
+from kit.arms.filesystem import BackingOptions
+from kit.arms.image import ImageCache
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
-from kit.engines.account import FILES, known
-from kit.engines.installed import version_of
-from kit.engines.oci_runtime import RUNTIMES
-from kit.filesystem import BackingOptions
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import run, spawn, which
 from kit.host.machine import read_host
-from kit.image import ImageCache
 from kit.model.arm import Arm, parse_arm
 from kit.model.drivers import DRIVERS, Driver, version_number
 from kit.model.fact import DRIVER_STATUS

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.image import Image
 from kit.core.codec import decode, encode
 from kit.core.errors import UsageError
 from kit.core.exit_code import NOT_RUN
@@ -17,7 +18,6 @@ from kit.extra.guest.disks import job_text
 from kit.extra.guest.kernel import cpio, early_modules, machine_of
 from kit.extra.guest.kernel_check import lacking
 from kit.host.machine import read_host
-from kit.image import Image
 from kit.model.arm import parse_arm
 from kit.model.plan import PlanStep
 from kit.model.sample import Phase, Sample

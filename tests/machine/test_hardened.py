@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.probe import probe_binary
 from kit.core.paths import find_paths
-from kit.probe import probe_binary
 from tests.machine.emulated import TRY, python_on
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured, pytest.mark.maps_users]

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.engines.docker_server import Dockerd
+from kit.arms.engines.pull import from_registry
+from kit.arms.engines.supervisor import DaemonDirs
+from kit.arms.image import Image, ImageCache
+from kit.arms.image.image_file import from_image_file, has_layers
+from kit.arms.image.recipe import read_recipe
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
-from kit.engines.docker_server import Dockerd
-from kit.engines.pull import from_registry
-from kit.engines.supervisor import DaemonDirs
-from kit.image import Image, ImageCache
-from kit.image.image_file import from_image_file, has_layers
-from kit.image.recipe import read_recipe
 from kit.report.text.progress import Quiet
 from kit.session.execute.session_loop import held_machine
 from tests.command_line import Kit

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.engines import Sandbox
 from kit.core.paths import find_paths
-from kit.engines import Sandbox
 from kit.host.mounts import mount_of
 from kit.model.arm import parse_arm
 from kit.model.fact import DRIVER_STATUS

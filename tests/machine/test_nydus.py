@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.image.rust_programs import missing_tools
 from kit.core.paths import find_paths
-from kit.image.rust_programs import missing_tools
 from kit.model.arm import parse_arm
 from kit.model.fact import PROGRAM
 from kit.report.text.progress import Quiet

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.image.mmdebstrap import explain
-from kit.image.recipe import Recipe, read_recipe, recipes
+from kit.arms.image.mmdebstrap import explain
+from kit.arms.image.recipe import Recipe, read_recipe, recipes
 from tests.changed_kit import ChangedKit
 
 pytestmark = [pytest.mark.machine, pytest.mark.unmeasured]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.image.mmdebstrap import run_mmdebstrap
 from kit.core.errors import MachineError
 from kit.core.exit_code import NOT_RUN
-from kit.image.mmdebstrap import run_mmdebstrap
 from tests.ordinary_user import COUNT, FIRST, USER, made_up_user, ordinary_user
 from tests.waiting import wait_until
 
@@ -70,7 +70,7 @@ def test_mmdebstrap_unpacks_for_a_user_whose_home_is_closed() -> None:
     script = """if True:
         import tarfile
         from pathlib import Path
-        from kit.image.mmdebstrap import run_mmdebstrap
+        from kit.arms.image.mmdebstrap import run_mmdebstrap
         place = Path(".cache/kit").absolute(); place.mkdir(0o700, parents=True)
         options = ["--variant=extract", "--format=tar", "--include=busybox-static"]
         run_mmdebstrap([*options, "bookworm", place / "it.tar"], place)

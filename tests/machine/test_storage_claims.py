@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.filesystem.backing import GIB, BackingOptions
-from kit.filesystem.block import loop_backing
+from kit.arms.filesystem.backing import GIB, BackingOptions
+from kit.arms.filesystem.block import loop_backing
 from kit.host.namespace import enter_private_mounts
 from kit.host.recovery.journal import Journal
 from kit.session.setup.cleanups import CLEANUPS

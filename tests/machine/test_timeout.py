@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.probe import Probe, ProbeServer, probe_binary
 from kit.core.deadline import Deadline, run_deadline
 from kit.core.errors import TimedOut
 from kit.core.paths import find_paths
@@ -16,7 +17,6 @@ from kit.extra.history.nightly.file import parse_nightly
 from kit.model.arm import parse_arms
 from kit.model.options import SessionOptions
 from kit.model.plan import make_plan
-from kit.probe import Probe, ProbeServer, probe_binary
 from tests.command_line import Kit
 from tests.fake_engine import FakeEngine, execute, scenario
 

@@ -46,7 +46,7 @@ SHINYFS = Driver(
 LOOK = """
 import json
 from dataclasses import replace
-from kit.engines import EngineConfig, make_engine
+from kit.arms.engines import EngineConfig, make_engine
 from kit.extra.guest.kernel_check import drivers_lacking
 from kit.host.recovery.journal import Journal
 from kit.host.machine import read_host

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from kit.arms.probe.client import Timing
 from kit.cli.pages.parts import metrics
 from kit.host.cgroup.counters import Counters
 from kit.host.cgroup.memory import PeakMemory
 from kit.model.metric import COUNT, GREATEST, LEVEL, MEASURED, METRICS
 from kit.model.metric_source import RUN_SOURCES, SOURCES
 from kit.model.sample import Phase, Sample, total
-from kit.probe.client import Timing
 from tests.changed_kit import ChangedKit
 from tests.nights import ladder_session
 from tests.stores import dump

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 
 import pytest
 
+from kit.arms.image.mmdebstrap import together
+from kit.arms.image.recipe import parse_recipe, read_recipe
 from kit.host.command import run
-from kit.image.mmdebstrap import together
-from kit.image.recipe import parse_recipe, read_recipe
 from tests.releases.engine_arms import ARMS
 from tests.releases.release_table import Release, read_table
 from tests.releases.reruns import REPOSITORY, check, copied_checkout, recipe_file, rerun
@@ -53,7 +53,7 @@ DROPPED = ("unionfs-fuse",)
 FUSE = ("mergerfs", "unionfs-fuse")
 TESTS = (
     "tests/machine/test_peers.py", "tests/machine/test_calls.py", "tests/machine/test_traced.py", "tests/extra/tracing",
-    "tests/engines/test_union.py", *(f"tests/releases/engine_arms.py::test_arm[{arm}]" for arm in ARMS[""]),
+    "tests/arms/engines/test_union.py", *(f"tests/releases/engine_arms.py::test_arm[{arm}]" for arm in ARMS[""]),
 )  # fmt: skip
 #: By package of PyPI: its tests, and the oldest release that they pass with.
 PACKAGES = {

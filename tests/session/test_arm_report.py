@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kit.engines.sandbox import Invocation, Sandbox
-from kit.filesystem import Backing
+from kit.arms.engines.sandbox import Invocation, Sandbox
+from kit.arms.filesystem import Backing
+from kit.arms.probe import Probe
 from kit.model.sample import Phase
 from kit.model.scenario import Command, Scenario
-from kit.probe import Probe
 from kit.session.measure.phase_log import PhaseLog
 from kit.session.measure.workload import Workload
 

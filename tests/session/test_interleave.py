@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
+from kit.arms.engines import Sandbox
+from kit.arms.probe import Timing
 from kit.core.deadline import run_deadline
-from kit.engines import Sandbox
 from kit.host.cgroup.counters import Counters, read_counters
 from kit.host.cgroup.freezer import Freezer
-from kit.probe import Timing
 from kit.session.measure.interleave import OwnClock, Underway
 from tests.fake_engine import TIMING
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.engines import Sandbox
+from kit.arms.engines import Sandbox
 from kit.host.cgroup.counters import Counters, read_counters
 from kit.model.arm import parse_arms
 from kit.model.options import SessionOptions

@@ -4,7 +4,7 @@ from types import ModuleType
 
 import pytest
 
-from kit.engines.docker_server import requested_name
+from kit.arms.engines.docker_server import requested_name
 from tests.scenario_scripts import load_script
 
 

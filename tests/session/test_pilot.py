@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.engines import EngineConfig
 from kit.core.deadline import Deadline
 from kit.core.paths import Paths
-from kit.engines import EngineConfig
 from kit.host.recovery.journal import Journal
 from kit.model.arm import parse_arms
 from kit.model.options import SessionOptions

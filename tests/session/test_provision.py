@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.engines import BackingRoot, EngineConfig
+from kit.arms.engines.bare import BareEngine
+from kit.arms.filesystem import BackingOptions, bundled, find_profile
+from kit.arms.filesystem.mounted import unconfirmed
+from kit.arms.image import ImageCache
+from kit.arms.probe import probe_binary
 from kit.core.errors import RunError
 from kit.core.paths import find_paths
-from kit.engines import BackingRoot, EngineConfig
-from kit.engines.bare import BareEngine
-from kit.filesystem import BackingOptions, bundled, find_profile
-from kit.filesystem.mounted import unconfirmed
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import read_host
 from kit.host.mounts import Mount
 from kit.host.recovery.journal import Journal
-from kit.image import ImageCache
 from kit.model.arm import Arm, parse_arm
-from kit.probe import probe_binary
 from kit.session.setup.cleanups import CLEANUPS
 from kit.session.setup.provision import Provision, ProvisionSpec
 

@@ -138,7 +138,7 @@ def test_a_source_beyond_the_bounds_is_an_error_in_one_line(
     "what others wrote", "Sources, root filesystems and images beyond the bounds are refused, and take no space."
 )
 def test_what_a_tarball_decompresses_to_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kit.image.decompress._LEAST", 1 << 20)
+    monkeypatch.setattr("kit.arms.image.decompress._LEAST", 1 << 20)
     (tmp_path / "x.tar.gz").write_bytes(gzip.compress(tarball({"y": b""}) + bytes(2 << 20)))
     with pytest.raises(UsageError, match=r"it decompresses to more than 1 GiB and 100 times its size"):
         repack(tmp_path / "x.tar.gz", tmp_path / "made.tar", Input("src"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.filesystem.block import unmount
+from kit.arms.filesystem.block import unmount
 from kit.host.command import run
 from kit.session.measure.workload import copy_of_data
 

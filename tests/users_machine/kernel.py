@@ -8,10 +8,10 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+from kit.arms.image.recipe import Recipe
 from kit.host.command import run
 from kit.host.durable import publish
 from kit.host.safe_fs import scratch
-from kit.image.recipe import Recipe
 from tests.users_machine.machine import Kernel
 
 _CONFIG = Path(__file__).with_name("kernel.config")

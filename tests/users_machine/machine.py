@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kit.arms.image.mmdebstrap import together
 from kit.extra.guest.uml import few_mappings
 from kit.host.machine import most_mappings
 from kit.host.waiting import wait_for
-from kit.image.mmdebstrap import together
 from tests.users_machine.root import USER
 
 #: The guest's memory in MiB.

@@ -12,10 +12,10 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+from kit.arms.image import ImageCache
 from kit.extra.guest.disk import make_disk
 from kit.host.durable import publish
 from kit.host.safe_fs import scratch, unpack
-from kit.image import ImageCache
 from kit.model.scenario import Input
 from kit.session.inputs.sources import prepare_input
 from tests import machine_state

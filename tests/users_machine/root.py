@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.arms.image.recipe import Recipe
 from kit.extra.guest.disk import cached_disk
 from kit.host.command import run
 from kit.host.durable import publish
 from kit.host.safe_fs import scratch
-from kit.image.recipe import Recipe
 
 #: The ordinary user, as a cloud image has one: a group of its own, and sudo without a password.
 USER = "debian"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from kit.filesystem import bundled
+from kit.arms.filesystem import bundled
 from kit.model.arm import OCI_RUNTIMES
 from kit.model.drivers import (
     BUILDERS,

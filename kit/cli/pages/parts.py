@@ -15,7 +15,7 @@ from kit.extensions import EXTRAS
 from kit.model.drivers import DRIVERS, UNION, Driver, default_placement
 
 if TYPE_CHECKING:
-    from kit.filesystem import Profile
+    from kit.arms.filesystem import Profile
     from kit.model.metric_source import Source
 
 #: A line of a page that stands for a generated part.
@@ -90,7 +90,7 @@ def arms() -> str:
 
 def filesystems() -> str:
     """The bundled profiles."""
-    from kit.filesystem import bundled
+    from kit.arms.filesystem import bundled
 
     def options(profile: Profile) -> str:
         server = [f"server {profile.server}", f"delay {profile.delay} ms"] if profile.server else []

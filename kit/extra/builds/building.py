@@ -8,20 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from kit.arms.engines.backing_root import BackingRoot, unpack_tree
+from kit.arms.engines.bare import host_argv, start_probe
+from kit.arms.engines.engine import Blocker
+from kit.arms.engines.managed import Installation
+from kit.arms.engines.sandbox import Invocation, Sandbox
+from kit.arms.engines.supervisor import DaemonDirs
+from kit.arms.image.layout import CONTROL, INPUTS, TREE
 from kit.core.deadline import Deadline
-from kit.engines.backing_root import BackingRoot, unpack_tree
-from kit.engines.bare import host_argv, start_probe
-from kit.engines.engine import Blocker
-from kit.engines.managed import Installation
-from kit.engines.sandbox import Invocation, Sandbox
-from kit.engines.supervisor import DaemonDirs
 from kit.extra.builds.dockerfile import SOURCES, Chain
 from kit.extra.builds.probe import BuildDirs, BuildProbe
 from kit.extra.builds.tool import BuildFiles, BuildTool
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import run
 from kit.host.machine import Host
-from kit.image.layout import CONTROL, INPUTS, TREE
 from kit.model.arm import Arm
 from kit.model.fact import Fact
 

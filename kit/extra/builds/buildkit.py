@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from kit.engines.backing_root import BackingRoot
-from kit.engines.engine import Blocker
-from kit.engines.managed import EngineKind, Installation, PrivateEngine
-from kit.engines.root import versions
+from kit.arms.engines.backing_root import BackingRoot
+from kit.arms.engines.engine import Blocker
+from kit.arms.engines.managed import EngineKind, Installation, PrivateEngine
+from kit.arms.engines.root import versions
 from kit.extra.builds.building import BuildClient
 from kit.extra.builds.buildkitd import Buildkitd
 from kit.extra.builds.client import client_environment

@@ -7,11 +7,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from kit.engines.docker_server import log_words
-from kit.engines.supervisor import DaemonDirs, Program, Supervisor
+from kit.arms.engines.docker_server import log_words
+from kit.arms.engines.supervisor import DaemonDirs, Program, Supervisor
+from kit.arms.image.oci_store import OciStore
 from kit.extra.builds.tool import BuildFiles
 from kit.host.command import run
-from kit.image.oci_store import OciStore
 
 #: The name of the OCI layout in a build's references.
 _STORE = "kit"

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kit.engines.sandbox import Invocation
-from kit.image.layout import CONTROL, TREE
+from kit.arms.engines.sandbox import Invocation
+from kit.arms.image.layout import CONTROL, TREE
 
 #: The path of the sources in the image, if the build tree is a cache mount, which would hide them.
 SOURCES = "/kit-sources"

@@ -7,18 +7,18 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from kit.arms.engines.backing_root import BackingRoot
+from kit.arms.engines.container import docker_errors
+from kit.arms.engines.docker import TOOLS as DOCKER_TOOLS
+from kit.arms.engines.docker import DockerStarter, GraphDrivers, load_once
+from kit.arms.engines.docker_server import DockerServer
+from kit.arms.engines.engine import Blocker
+from kit.arms.engines.managed import EngineKind, Installation, PrivateEngine
+from kit.arms.engines.oci_runtime import oci_runtime
+from kit.arms.engines.podman import TOOLS as PODMAN_TOOLS
+from kit.arms.engines.podman import ContainersStorage, PodmanService, PodmanStarter
+from kit.arms.engines.supervisor import DaemonDirs
 from kit.core.errors import MachineError
-from kit.engines.backing_root import BackingRoot
-from kit.engines.container import docker_errors
-from kit.engines.docker import TOOLS as DOCKER_TOOLS
-from kit.engines.docker import DockerStarter, GraphDrivers, load_once
-from kit.engines.docker_server import DockerServer
-from kit.engines.engine import Blocker
-from kit.engines.managed import EngineKind, Installation, PrivateEngine
-from kit.engines.oci_runtime import oci_runtime
-from kit.engines.podman import TOOLS as PODMAN_TOOLS
-from kit.engines.podman import ContainersStorage, PodmanService, PodmanStarter
-from kit.engines.supervisor import DaemonDirs
 from kit.extra.builds.building import BuildClient
 from kit.extra.builds.client import client_environment, docker_client
 from kit.extra.builds.output import printed_in_buildkit

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from kit.arms.engines.sandbox import Invocation
+from kit.arms.probe import Probe, Timing
+from kit.arms.probe.client import COUNTS, parse_answer
 from kit.core.deadline import Deadline
 from kit.core.errors import RunError
-from kit.engines.sandbox import Invocation
 from kit.extra.builds.dockerfile import Chain
 from kit.extra.builds.output import BuildOutput
 from kit.extra.builds.tool import BuildFiles, BuildTool
 from kit.host.safe_fs import new_file
-from kit.probe import Probe, Timing
-from kit.probe.client import COUNTS, parse_answer
 
 #: The figures of a command's process tree.
 _OF_TREE = ("user", "sys", "max_rss", *COUNTS)
@@ -92,7 +92,7 @@ class BuildProbe(Probe):
             return replace(whole, **dict.fromkeys(_OF_TREE, 0))
         if answer is None:
             reason = f"step {step.argv[0]} has no answer of the timer: it was cached, or its output was cut"
-            # kit.engines.docker_server says why there is a limit.
+            # kit.arms.engines.docker_server says why there is a limit.
             raise RunError(reason, "see the log of the run; where Docker before 23 cut it at 1 MB, use docker@26.1")
         return replace(parse_answer(answer, step.argv[0], step.cwd), real=whole.real, ended=whole.ended)
 

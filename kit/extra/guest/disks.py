@@ -8,18 +8,18 @@ import shutil
 from importlib import resources
 from pathlib import Path
 
+from kit.arms.engines.root import image_root, root_name, versions
+from kit.arms.filesystem.backing import GIB
+from kit.arms.image import unpack
 from kit.core.codec import encode
 from kit.core.errors import MachineError
-from kit.engines.root import image_root, root_name, versions
 from kit.extra.guest import Disk, Machine, Tools
 from kit.extra.guest.disk import cached_disk, make_disk
 from kit.extra.guest.machine import COPY, READ, WRITE
 from kit.extra.guest.python import python_disk
-from kit.filesystem.backing import GIB
 from kit.host.command import run
 from kit.host.mounts import mount_of
 from kit.host.safe_fs import identity, new_file
-from kit.image import unpack
 from kit.model.arm import engines_of
 from kit.model.drivers import kernel_modules
 from kit.session.execute.materials import Materials

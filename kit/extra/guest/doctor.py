@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kit.arms.image import ImageCache
 from kit.core.paths import Paths
 from kit.extra.guest import Kernel, Tools
 from kit.extra.guest.kernel_cache import KernelCache
 from kit.extra.guest.qemu import Qemu
 from kit.extra.guest.recipe import kernel_recipes, read_kernel_recipe
 from kit.host.machine import Host
-from kit.image import ImageCache
 from kit.model.drivers import OWN_KERNEL, QEMU, UML, in_guest_kernel, registered
 from kit.session.trial import Diagnosis
 

@@ -10,13 +10,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from kit.arms.filesystem.backing import GIB
+from kit.arms.filesystem.block import unmount
 from kit.core.errors import RunError
 from kit.extra.guest import Boot, Disk, Machine, Tools
 from kit.extra.guest.disks import guest_disks
 from kit.extra.guest.listener import Guest
 from kit.extra.guest.session_kernel import with_kernel
-from kit.filesystem.backing import GIB
-from kit.filesystem.block import unmount
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.command import ended, run, spawn
 from kit.host.interrupt import interruptible

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kit.arms.image.decompress import plain, usable
 from kit.core.errors import UsageError
 from kit.core.regular import open_regular
-from kit.image.decompress import plain, usable
 
 #: Documentation/arch/x86/boot.rst: the magic number of a bzImage, and where it is.
 _MAGIC, _AT = b"HdrS", 0x202

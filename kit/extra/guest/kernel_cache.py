@@ -10,16 +10,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kit.arms.engines.root import image_root
+from kit.arms.image import ImageCache
 from kit.core.codec import UnreadableError, decode
 from kit.core.errors import UsageError
 from kit.core.private import make_directory
-from kit.engines.root import image_root
 from kit.extra.guest.kernel import OWN
 from kit.extra.guest.recipe import KernelRecipe
 from kit.extra.guest.tree import KernelTree
 from kit.host.durable import publish, read_record, write_record
 from kit.host.safe_fs import remove, scratch
-from kit.image import ImageCache
 
 #: Seconds between two progress messages of the compiler.
 _EVERY = 20.0

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from kit.arms.engines.root import EngineRoot, image_root
+from kit.arms.image import Image, ImageCache
 from kit.core.private import make_directory, make_private
-from kit.engines.root import EngineRoot, image_root
-from kit.image import Image, ImageCache
 from kit.model.fact import Fact
 
 READ, COPY, WRITE = "read-only", "copy-on-write", "read and write"

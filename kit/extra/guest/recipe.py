@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kit.arms.image.recipe import read_recipe_table
 from kit.core.errors import UsageError
 from kit.core.paths import resource
-from kit.image.recipe import read_recipe_table
 
 _FILE = "kernel.toml"
 #: Lines of a .config (Documentation/kbuild/kconfig-language.rst).

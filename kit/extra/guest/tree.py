@@ -12,8 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
+from kit.arms.engines.root import EngineRoot
 from kit.core.errors import UsageError
-from kit.engines.root import EngineRoot
 from kit.extra.guest.recipe import KernelRecipe, refused
 from kit.host.command import reading, run
 from kit.host.safe_fs import copy_directory, new_file, open_file, unpack

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
+from kit.arms.engines.registry import registry_blocker
+from kit.arms.filesystem import BackingOptions
 from kit.core.errors import RunError
-from kit.engines.registry import registry_blocker
-from kit.filesystem import BackingOptions
 from kit.host.cgroup.cgroup import Cgroup
 from kit.model.arm import Arm
 from kit.model.duration import after_pilot

@@ -9,15 +9,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kit.arms.engines import EngineConfig, Sandbox
+from kit.arms.engines.root import given_programs
+from kit.arms.filesystem import BackingOptions
+from kit.arms.image import Image, ImageCache, recipes
+from kit.arms.image.image_file import check_image_name, find_image_file, from_image_file, has_layers
 from kit.core.deadline import run_deadline
 from kit.core.errors import KitError, UnavailableError, UsageError
-from kit.engines import EngineConfig, Sandbox
-from kit.engines.root import given_programs
-from kit.filesystem import BackingOptions
 from kit.host.command import environment, run
 from kit.host.machine import Host
-from kit.image import Image, ImageCache, recipes
-from kit.image.image_file import check_image_name, find_image_file, from_image_file, has_layers
 from kit.model.arm import Arm
 from kit.model.event import EventSink
 from kit.model.scenario import Input, Scenario
@@ -251,7 +251,7 @@ def bind_workloads(
 def named_image(name: str, cache: ImageCache, observer: EventSink, force: bool = False) -> Image:
     """Return a bundled recipe, a file on disk (the tarball of a root filesystem, or an image with layers), or a
     registry reference."""
-    from kit.engines.pull import from_registry
+    from kit.arms.engines.pull import from_registry
 
     check_image_name(name)
     if name in recipes():

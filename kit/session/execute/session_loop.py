@@ -13,12 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from kit.analysis.runs.disturbance import find_bursts, own_nature
+from kit.arms.engines import EngineConfig
+from kit.arms.filesystem.block import unmount
+from kit.arms.probe import probe_binary
 from kit.core.deadline import Deadline, run_deadline
 from kit.core.paths import Paths
 from kit.core.private import make_private, passable_mode, plain_umask
 from kit.core.redact import RedactedFormatter
-from kit.engines import EngineConfig
-from kit.filesystem.block import unmount
 from kit.host.assumptions import check_machine
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.idle_load import IdleRate, IdleWatch
@@ -32,7 +33,6 @@ from kit.model.fact import DEFAULT_REFERENCE, NO_RERUN, STOPPED, Fact
 from kit.model.plan import PlanStep
 from kit.model.sample import TRACED, Sample
 from kit.model.session import DONE, FAILED, Session
-from kit.probe import probe_binary
 from kit.session.measure.context import MachineLease, RunContext
 from kit.session.measure.interleave import run_interleaved
 from kit.session.measure.run import run_whole

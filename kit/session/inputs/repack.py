@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
+from kit.arms.image.decompress import plain, usable
 from kit.core.errors import RunError
 from kit.host.command import reading, writing
 from kit.host.tarball import members, plain_name, read_tarball, write_tarball
-from kit.image.decompress import plain, usable
 from kit.model.scenario import Input
 
 #: Their names are kept.

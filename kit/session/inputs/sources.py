@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from kit.arms.image.image_file import check_archive
+from kit.arms.image.mmdebstrap import extract_sources
 from kit.core.errors import MachineError, RunError, UnavailableError, UsageError
 from kit.core.regular import open_regular
 from kit.host.command import run
 from kit.host.git import is_repository, opened, sudo_user, write_archive
 from kit.host.safe_fs import identity
-from kit.image.image_file import check_archive
-from kit.image.mmdebstrap import extract_sources
 from kit.model.scenario import Input
 from kit.session.inputs.input_cache import InputCache, PreparedInput
 from kit.session.inputs.repack import PACKED

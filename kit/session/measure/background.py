@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kit.arms.engines import Sandbox
 from kit.core.deadline import run_deadline
 from kit.core.errors import RunError
-from kit.engines import Sandbox
 from kit.host.cgroup.cgroup import Cgroup
 from kit.model.arm import Arm
 from kit.session.measure.phase_log import cut_middle

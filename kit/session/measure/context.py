@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from kit.arms.engines import EngineConfig, Sandbox
+from kit.arms.filesystem import Backing
 from kit.core.paths import Paths
-from kit.engines import EngineConfig, Sandbox
-from kit.filesystem import Backing
 from kit.host.cgroup.cgroup import Cgroup
 from kit.model.arm import Arm
 from kit.model.event import EventSink, PhaseStarted

@@ -10,9 +10,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from kit.arms.engines import Sandbox
+from kit.arms.probe import Timing, spin
 from kit.core.deadline import Deadline
 from kit.core.errors import SESSION_LOG, MachineError, RunError, TimedOut
-from kit.engines import Sandbox
 from kit.host.cgroup.counters import Counters, device_writes
 from kit.host.cgroup.freezer import Freezer
 from kit.host.cgroup.idle_load import IdleRate
@@ -20,7 +21,6 @@ from kit.host.cgroup.memory import MemoryWatch, PeakMemory, watch_memory
 from kit.model.plan import PlanStep
 from kit.model.sample import Sample
 from kit.model.scenario import Command
-from kit.probe import Timing, spin
 from kit.session.measure.context import RunContext
 from kit.session.measure.phase import Work, counters_of, flushed
 from kit.session.measure.phase_log import PhaseLog

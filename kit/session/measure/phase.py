@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from kit.engines.sandbox import Sandbox
+from kit.arms.engines.sandbox import Sandbox
+from kit.arms.probe.client import Timing
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.counters import Counters, read_counters
 from kit.host.cgroup.idle_load import IdleRate
@@ -18,7 +19,6 @@ from kit.model.metric import MEASURED
 from kit.model.plan import PlanStep
 from kit.model.sample import Phase
 from kit.parsers.figure import Reported
-from kit.probe.client import Timing
 from kit.session.measure.tracer import Recording, Traced, Tracer
 
 

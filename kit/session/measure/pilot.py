@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kit.analysis.runs.waiting import SHORTEST, Waiting, waiting
+from kit.arms.engines import Sandbox
 from kit.core.deadline import Deadline, run_deadline
 from kit.core.errors import KitError, RunError
-from kit.engines import Sandbox
 from kit.host.cgroup.cgroup import Cgroup
 from kit.host.cgroup.freezer import Freezer, waits
 from kit.host.cgroup.idle_load import NOT_WATCHED

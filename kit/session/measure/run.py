@@ -10,17 +10,17 @@ from functools import partial
 from itertools import takewhile
 from types import TracebackType
 
+from kit.arms.engines import Sandbox
+from kit.arms.engines.registry import Registry
+from kit.arms.probe import Spin, spin
 from kit.core.deadline import Deadline
 from kit.core.errors import KitError, TimedOut, said_by_system
-from kit.engines import Sandbox
-from kit.engines.registry import Registry
 from kit.host.cgroup.idle_load import IdleRate
 from kit.host.page_cache import counts_whole_folios
 from kit.model.arm import Arm
 from kit.model.plan import PlanStep
 from kit.model.sample import RUN_ORDER, Phase, Sample, run_order
 from kit.model.scenario import Command
-from kit.probe import Spin, spin
 from kit.session.measure.background import Beside, Load
 from kit.session.measure.context import ArmProvider, RunContext
 from kit.session.measure.phase import Observer, Tracing, measure_phase

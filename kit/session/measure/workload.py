@@ -10,16 +10,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kit.arms.engines import EngineConfig, Sandbox
+from kit.arms.engines.registry import Registry, serve_registry
+from kit.arms.image import Image
+from kit.arms.probe import Timing, probe_digest
 from kit.core.errors import MORE_ROOM, RunError, TimedOut
-from kit.engines import EngineConfig, Sandbox
-from kit.engines.registry import Registry, serve_registry
-from kit.image import Image
 from kit.model.arm import COMMAND, REVISION, Arm
 from kit.model.metric import METRICS
 from kit.model.sample import Phase, input_digest
 from kit.model.scenario import Command, Scenario
 from kit.parsers import NOTHING, Report, parse_report
-from kit.probe import Timing, probe_digest
 from kit.session.inputs.input_cache import PreparedInput
 from kit.session.measure.phase_log import MOST_REPORT, PhaseLog, last_lines, output_since
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from kit.analysis.session.threshold import Threshold, rounds_note
+from kit.arms.filesystem.device import check_devices
+from kit.arms.image.image import check_rootfs
+from kit.arms.image.image_file import check_image_name
 from kit.core.errors import UsageError
 from kit.core.paths import find_paths
-from kit.filesystem.device import check_devices
 from kit.host.machine import Host, read_host
-from kit.image.image import check_rootfs
-from kit.image.image_file import check_image_name
 from kit.model.drivers import SYSTEM, Docker
 from kit.model.plan import Plan
 from kit.model.sample import TOTAL

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kit.analysis.runs.paired import LEAST_REACH
 from kit.analysis.runs.waiting import MOST_HIDDEN, SHORTEST_RUN, longest_slice, slice_length
-from kit.filesystem import Profile
+from kit.arms.filesystem import Profile
 from kit.host.machine import Host
 from kit.model.arm import Arm
 from kit.model.default import AUTO, OFF

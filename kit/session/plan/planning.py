@@ -10,18 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kit.arms.engines.installed import installed_docker
+from kit.arms.engines.root import check_version, given_programs, version_in
+from kit.arms.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
+from kit.arms.filesystem.plain import check_directory
+from kit.arms.image import recipes
+from kit.arms.image.image_file import find_image_file
 from kit.core.errors import MachineError, UsageError
 from kit.core.paths import find_paths, resource
 from kit.core.quantity import cpu_list
 from kit.core.regular import read_text
-from kit.engines.installed import installed_docker
-from kit.engines.root import check_version, given_programs, version_in
-from kit.filesystem import BackingOptions, Profile, bundled, find_profile, recorded
-from kit.filesystem.plain import check_directory
 from kit.host.git import opened
 from kit.host.machine import Host
-from kit.image import recipes
-from kit.image.image_file import find_image_file
 from kit.model.arm import Arm, arms_of, driver_of, in_variants, parse_arm
 from kit.model.default import DEFAULT_ENGINE
 from kit.model.drivers import SESSION_ENGINES, SYSTEM, Docker, is_session_engine, lacking
@@ -207,7 +207,7 @@ def _plan(request: Request, labels: tuple[str, ...], known: Mapping[str, Profile
     if request.arms:
         arms = arms_of(request.arms, request.engine)
     elif request.engine == SYSTEM:
-        from kit.engines.system import running_driver
+        from kit.arms.engines.system import running_driver
 
         arms = default_arms(SYSTEM, docker, request.cache, running_driver())
     else:

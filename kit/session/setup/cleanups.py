@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kit.arms.engines.managed import STATE
+from kit.arms.engines.system import CONTAINER, IMAGE, VOLUME
+from kit.arms.filesystem.thin_pool import MAPPED_DEVICE
+from kit.arms.filesystem.zfs import POOL
 from kit.core.paths import Paths
-from kit.engines.managed import STATE
-from kit.engines.system import CONTAINER, IMAGE, VOLUME
-from kit.filesystem.thin_pool import MAPPED_DEVICE
-from kit.filesystem.zfs import POOL
 from kit.host.recovery.cleanup import CGROUP, PATH, Cleanups, empty_directory
 from kit.host.recovery.journal import Cleaned, clean
 from kit.host.safe_fs import remove_abandoned

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kit.analysis.runs.disturbance import RULE
+from kit.arms.image import Image
 from kit.host.cgroup.cgroup import machine_cpu
 from kit.host.cgroup.counters import EnergyMeter, machine_energy
 from kit.host.git import ci_commit, find_commit, left_out
 from kit.host.machine import Host
-from kit.image import Image
 from kit.model import fact
 from kit.model.fact import Fact
 from kit.model.plan import Plan

@@ -12,15 +12,15 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+from kit.arms.engines import BackingRoot, Blocker, Engine, EngineConfig, Sandbox, engine_name, make_engine
+from kit.arms.engines.copies import as_one
+from kit.arms.filesystem import Backing, BackingOptions, make_backing
+from kit.arms.image import Image
 from kit.core.errors import KitError, said_by_system
 from kit.core.paths import find_paths
-from kit.engines import BackingRoot, Blocker, Engine, EngineConfig, Sandbox, engine_name, make_engine
-from kit.engines.copies import as_one
-from kit.filesystem import Backing, BackingOptions, make_backing
 from kit.host.assumptions import CONTAINER, USER_NAMESPACE, unmet
 from kit.host.kernel_part import require_part
 from kit.host.machine import Host
-from kit.image import Image
 from kit.model.arm import BUILD, USERNS, Arm, driver_of, fix_of
 from kit.model.drivers import SYSTEM
 from kit.model.fact import FILESYSTEM, NO_DIRTIED, UNCONFIRMED, Fact

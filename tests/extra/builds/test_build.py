@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.engines.engine import Blocker, EngineConfig
+from kit.arms.engines.sandbox import Invocation
+from kit.arms.probe import ProbeServer, Timing, probe_binary
+from kit.arms.probe.client import parse_answer
 from kit.core.deadline import Deadline
 from kit.core.errors import RunError, TimedOut
-from kit.engines.engine import Blocker, EngineConfig
-from kit.engines.sandbox import Invocation
 from kit.extra.builds.dockerfile import Chain
 from kit.extra.builds.engine import PODMAN_BUILD
 from kit.extra.builds.output import BuildOutput, printed_in_buildkit
@@ -23,8 +25,6 @@ from kit.host.cgroup.cgroup import Cgroup
 from kit.host.machine import read_host
 from kit.host.recovery.journal import Journal
 from kit.model.arm import parse_arm
-from kit.probe import ProbeServer, Timing, probe_binary
-from kit.probe.client import parse_answer
 
 ENV = {"PATH": "/bin", "ODD": 'a "quoted" $word\\'}
 MAKE = Invocation(("make", "-j2", "V=$x"), "/build/src", ENV)

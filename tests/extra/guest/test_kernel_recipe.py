@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.image import read_recipe
 from kit.core.errors import UsageError
 from kit.extra.guest.recipe import kernel_recipes, options, parse_kernel_recipe, read_kernel_recipe, refused
 from kit.extra.guest.tree import patches_top
-from kit.image import read_recipe
 from kit.model.scenario import Input
 from kit.session.inputs.sources import prepare_input
 from tests.inputs import given

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.arms.engines.root import EngineRoot
 from kit.core.errors import RunError, UsageError
-from kit.engines.root import EngineRoot
 from kit.extra.guest.recipe import KernelRecipe, MachineRecipe
 from kit.extra.guest.tree import KernelTree
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from signal import SIGINT, strsignal
 
 from kit import __version__
+from kit.arms.engines.installed import installed_docker
+from kit.arms.probe import probe_digest
 from kit.core.codec import decode_json, encode_json
 from kit.core.errors import RunError, UsageError
-from kit.engines.installed import installed_docker
 from kit.extra.fleet.service.capabilities import Working
 from kit.extra.fleet.share import Assignment, Share
 from kit.host.command import Process, died, python_module, python_path, talking
@@ -22,7 +23,6 @@ from kit.host.remote_cache import peers_environment
 from kit.model.event import Event, Told
 from kit.model.fact import stored
 from kit.model.machine import Member, class_of
-from kit.probe import probe_digest
 from kit.session.setup.facts import machine_facts
 from kit.session.wire.messages import Done, Failed, Last, decode_line, encode_message
 

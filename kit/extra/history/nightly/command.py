@@ -106,7 +106,7 @@ def _job(file: str, output: str, wait_idle: str) -> Job:
 
 def _check_versions(job: Job, file: str) -> None:
     """Check the versions of engines before the first task runs, not before the last. Raises UsageError."""
-    from kit.engines.root import check_version
+    from kit.arms.engines.root import check_version
     from kit.model.arm import arms_of, engines_of
 
     for number, task in enumerate(job.tasks, 1):
