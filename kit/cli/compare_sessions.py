@@ -27,6 +27,6 @@ def compare_sessions(before: str, after: str, format_: str, output: str, json_fi
     from kit.analysis.session.session_diff import compare_sessions as compare
 
     store = the_store(store_url)
-    one, two = store.get(before), store.get(after)
-    found = compare((one, analyse(one)), (two, analyse(two)))
-    write_rendered(format_, output, json_file, lambda name: find(BETWEEN, name).render(one, two, found))
+    first, second = store.get(before), store.get(after)
+    difference = compare((first, analyse(first)), (second, analyse(second)))
+    write_rendered(format_, output, json_file, lambda name: find(BETWEEN, name).render(first, second, difference))

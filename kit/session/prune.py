@@ -28,10 +28,10 @@ class Pruning:
     caches: tuple[Path, ...]
 
     def __str__(self) -> str:
-        kept = f"; {len(self.expired.kept)} older stay" if self.expired.kept else ""
+        older = f"; {len(self.expired.kept)} older stay" if self.expired.kept else ""
         counts = ((self.expired.sessions, "session"), (self.logs, "log"), (self.caches, "cache entry"))
-        sessions, *rest = (_counted(len(found), name) for found, name in counts)
-        return ", ".join((f"{sessions}{kept}", *rest))
+        sessions, *others = (_counted(len(removed), name) for removed, name in counts)
+        return ", ".join((f"{sessions}{older}", *others))
 
 
 def _counted(count: int, name: str) -> str:
@@ -41,21 +41,21 @@ def _counted(count: int, name: str) -> str:
 def plan_pruning(store: Store, paths: Paths, rule: Retention, now: float) -> Pruning:
     """Return what the rule removes. Raises KitError."""
     expired = find_expired(store, rule, now)
-    gone = {item.id for item in expired.sessions}
+    gone = {session.id for session in expired.sessions}
     if rule.titles is not None:  # logs and caches of other sessions are not this rule's
         return Pruning(expired, tuple(path for path in _logs(paths) if path.name in gone), ())
     logs = (path for path in _logs(paths) if path.name in gone or _is_orphan(path, store, rule.before))
     return Pruning(expired, tuple(logs), tuple(_unused(paths.cache, rule.before)))
 
 
-def prune(store: Store, paths: Paths, found: Pruning) -> None:
+def prune(store: Store, paths: Paths, pruning: Pruning) -> None:
     """Remove it. The caller holds the machine lock, so no session uses the caches. Raises KitError."""
-    remove_expired(store, found.expired)
-    for item in found.expired.sessions:
-        (paths.data / "begun" / item.id).unlink(missing_ok=True)
-    for path in found.logs:
+    remove_expired(store, pruning.expired)
+    for session in pruning.expired.sessions:
+        (paths.data / "begun" / session.id).unlink(missing_ok=True)
+    for path in pruning.logs:
         remove(path)
-    for path in found.caches:
+    for path in pruning.caches:
         _remove_entry(path)
 
 

@@ -28,37 +28,39 @@ class KeptOutcomes:
 
     def keep(self, session: Session) -> None:
         """Compute the session's outcomes and store them."""
-        found = _outcomes(session)
+        session_outcomes = _outcomes(session)
         if self._read_only:
-            self._worked_out[session.id] = found
+            self._worked_out[session.id] = session_outcomes
             return
         try:
             with self._database.writing() as connection:
-                write_outcomes(connection, session.id, found)
+                write_outcomes(connection, session.id, session_outcomes)
         except RunError:  # a store that may only be read
-            self._worked_out[session.id] = found
+            self._worked_out[session.id] = session_outcomes
 
     def entries(self, listed: Sequence[Session], arms: Sequence[str], phase: str, metric: str) -> tuple[Entry, ...]:
-        heads = {item.id: item for item in listed}
+        heads = {head.id: head for head in listed}
         names = list(heads)
         with self._database.reading() as connection:
-            kept = kept_of(connection, names)
+            stored_names = kept_of(connection, names)
         for name in names:
-            if name not in kept and name not in self._worked_out:
+            if name not in stored_names and name not in self._worked_out:
                 self.keep(self._get(name))
         with self._database.reading() as connection:
             stored = read_outcomes(connection, names, arms, phase, metric)
-        found = [(name, item) for name, item in stored if item and name not in self._worked_out]
-        for name in {name for name, item in stored if item is None} & heads.keys() - self._worked_out.keys():
+        pairs = [(name, outcome) for name, outcome in stored if outcome and name not in self._worked_out]
+        for name in {name for name, outcome in stored if outcome is None} & heads.keys() - self._worked_out.keys():
             self._worked_out[name] = _outcomes(self._get(name))
-        for session_id, known in self._worked_out.items():
-            found += [(session_id, item) for item in known if _is_of(item, arms, phase, metric)]
+        for session_id, known_outcomes in self._worked_out.items():
+            pairs += [(session_id, outcome) for outcome in known_outcomes if _is_of(outcome, arms, phase, metric)]
         of_each: dict[str, list[Outcome]] = {}
-        for name, item in found:
-            if name in heads and item.comparison.ratio:
-                of_each.setdefault(name, []).append(item)
-        made = (entry for name, mine in of_each.items() for entry in make_entries(heads[name], mine))
-        return tuple(sorted(made, key=lambda entry: (entry.created, entry.session)))
+        for name, outcome in pairs:
+            if name in heads and outcome.comparison.ratio:
+                of_each.setdefault(name, []).append(outcome)
+        entries = (
+            entry for name, session_outcomes in of_each.items() for entry in make_entries(heads[name], session_outcomes)
+        )
+        return tuple(sorted(entries, key=lambda entry: (entry.created, entry.session)))
 
     def results(self, names: Sequence[str]) -> Mapping[str, Sequence[Comparison]]:
         with self._database.reading() as connection:
@@ -75,6 +77,6 @@ def _outcomes(session: Session) -> tuple[Outcome, ...]:
     return outcomes(runs, compare(runs, session.baselines, looks=looks(session)))
 
 
-def _is_of(item: Outcome, arms: Sequence[str], phase: str, metric: str) -> bool:
-    mine = item.comparison.arm in arms and item.comparison.metric == metric
-    return mine and (item.comparison.phase == phase if phase else item.whole)
+def _is_of(outcome: Outcome, arms: Sequence[str], phase: str, metric: str) -> bool:
+    matches = outcome.comparison.arm in arms and outcome.comparison.metric == metric
+    return matches and (outcome.comparison.phase == phase if phase else outcome.whole)

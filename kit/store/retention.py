@@ -55,33 +55,35 @@ class Limit:
 def find_limit(store: Store, keep: float, now: float) -> Limit:
     """Return the limit of a rule that keeps what is younger than ``keep`` seconds. Sessions show that time has passed:
     a clock that is ahead by years, as after a dead battery, makes all of them old at once."""
-    at, left, pause = now, keep, 0.0
+    at, remaining, pause = now, keep, 0.0
     for start in store.starts(now):
         if at - start >= max(keep, _PAUSE):
             pause += at - start
-        elif at - start >= left:
+        elif at - start >= remaining:
             break
         else:
-            left -= at - start
+            remaining -= at - start
         at = start
-    return Limit(at - left, pause)
+    return Limit(at - remaining, pause)
 
 
 def find_expired(store: Store, rule: Retention, now: float) -> Expired:
     """Return what the rule removes. Outcomes that the store lacks are computed for histories."""
-    wanted = (SessionFilter(title, until=rule.before, machines=rule.machines) for title in _titles(rule))
-    old = [item for one in wanted for item in _heads(store, one)]
-    old = [item for item in old if item.status != RUNNING or item.created < now - _LONGEST]
+    selections = (SessionFilter(title, until=rule.before, machines=rule.machines) for title in _titles(rule))
+    old = [session for selection in selections for session in _heads(store, selection)]
+    old = [session for session in old if session.status != RUNNING or session.created < now - _LONGEST]
     if not rule.changes:
         return Expired(tuple(old))
-    kept = {item.id: KEPT.text(item.facts) for item in old if KEPT.text(item.facts)}
-    for title in dict.fromkeys(item.title for item in old):
+    reasons = {session.id: KEPT.text(session.facts) for session in old if KEPT.text(session.facts)}
+    for title in dict.fromkeys(session.title for session in old):
         across = rule.titles.get(title, ()) if rule.titles is not None else rule.across
         listed = list(_heads(store, SessionFilter(title, status=DONE)))
-        arms = tuple(dict.fromkeys(arm for item in listed for arm in item.arms))
+        arms = tuple(dict.fromkeys(arm for session in listed for arm in session.arms))
         turning = _find_turning(store.entries(listed, arms), across, rule.confirm)
-        kept |= {item.id: turning[item.id] for item in old if item.id in turning and item.id not in kept}
-    return Expired(tuple(item for item in old if item.id not in kept), kept)
+        reasons |= {
+            session.id: turning[session.id] for session in old if session.id in turning and session.id not in reasons
+        }
+    return Expired(tuple(session for session in old if session.id not in reasons), reasons)
 
 
 def remove_expired(store: Store, expired: Expired) -> None:
@@ -91,7 +93,7 @@ def remove_expired(store: Store, expired: Expired) -> None:
         head = replace(store.get(name), samples=())
         if not KEPT.text(head.facts):
             store.take(name, [FactsKnown.of(head.with_facts([KEPT.fact(why)]))])
-    store.remove([item.id for item in expired.sessions])
+    store.remove([session.id for session in expired.sessions])
 
 
 def _find_turning(entries: Sequence[Entry], across: Sequence[str], confirm: int) -> Mapping[str, str]:
@@ -105,8 +107,8 @@ def _titles(rule: Retention) -> Sequence[str]:
     return ("",) if rule.titles is None else tuple(rule.titles)
 
 
-def _heads(store: Store, wanted: SessionFilter) -> Iterator[Session]:
+def _heads(store: Store, selection: SessionFilter) -> Iterator[Session]:
     skip = 0
-    while listed := store.list(wanted, _PAGE, skip):
+    while listed := store.list(selection, _PAGE, skip):
         yield from listed
         skip += _PAGE

@@ -59,7 +59,7 @@ class Differing:
 
     def __str__(self) -> str:
         old, new = self.before.split("; "), self.after.split("; ")
-        gone, come = ([part for part in one if part not in other] for one, other in ((old, new), (new, old)))
+        gone, come = ([part for part in parts if part not in others] for parts, others in ((old, new), (new, old)))
         return f"{self.name}: {'; '.join(gone) or 'nothing'} → {'; '.join(come) or 'nothing'}"
 
 
@@ -94,10 +94,12 @@ def make_entries(session: Session, outcomes: Iterable[Outcome]) -> Iterator[Entr
     arms."""
     facts = conditions(session).facts
     machine, worker = MACHINE.text(session.facts), WORKER.text(session.facts)
-    named = versions(session)
-    for item in outcomes:
-        known = Conditions(facts, dict(item.digests))
-        yield Entry(session.id, session.created, machine, session.kit_version, known, item, worker, named)
+    session_versions = versions(session)
+    for outcome in outcomes:
+        arm_conditions = Conditions(facts, dict(outcome.digests))
+        yield Entry(
+            session.id, session.created, machine, session.kit_version, arm_conditions, outcome, worker, session_versions
+        )
 
 
 def conditions(session: Session) -> Conditions:
@@ -125,10 +127,10 @@ def differences(before: Conditions, after: Conditions, across: Iterable[str] = (
 
     ``across``: names of conditions to ignore, a digest by its subject (``image``); ``sources``: all inputs."""
     past = frozenset(across)
-    facts = [Differing(*item) for item in _unlike(before.facts, after.facts) if item[0] not in past]
+    facts = [Differing(*difference) for difference in _unlike(before.facts, after.facts) if difference[0] not in past]
     digests = [
-        DifferingDigest(_named(name), one, other)
-        for name, one, other in _unlike(before.digests, after.digests)
+        DifferingDigest(_named(name), old, new)
+        for name, old, new in _unlike(before.digests, after.digests)
         if not past & {name, _named(name)} and not (SOURCES in past and is_input(name))
     ]
     return (*facts, *digests)
@@ -139,7 +141,7 @@ def agree(before: Conditions, after: Conditions, across: Collection[str] = ()) -
     if across:
         return not differences(before, after, across)
     pairs = (after.digests, before.digests), (after.facts, before.facts)
-    return all(other.get(key, text) == text for one, other in pairs for key, text in one.items())
+    return all(other_texts.get(key, text) == text for texts, other_texts in pairs for key, text in texts.items())
 
 
 def _unlike(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:

@@ -13,8 +13,8 @@ _NAMED = 3
 def machines_of(session: Session) -> dict[str, tuple[str, ...]]:
     """Return the machines that made rounds, each with its workers; it is named after them. An interrupted session also
     names assigned machines without rounds."""
-    made, ids = makers(session.facts), machines_by_worker(session.facts)
+    maker_by_round, ids = makers(session.facts), machines_by_worker(session.facts)
     workers: dict[str, list[str]] = {}
-    for name in sorted({made[sample.round] for sample in session.samples if sample.round in made}):
+    for name in sorted({maker_by_round[sample.round] for sample in session.samples if sample.round in maker_by_round}):
         workers.setdefault(ids.get(name, name), []).append(name)
     return {listed(names, _NAMED): tuple(names) for names in workers.values()}

@@ -28,17 +28,17 @@ class Outcome:
 
 def outcomes(runs: Runs, comparisons: Iterable[Comparison]) -> tuple[Outcome, ...]:
     """Return the outcomes of all comparisons but controls, which show noise."""
-    found = []
-    for item in comparisons:
-        if item.control:
+    arm_outcomes = []
+    for comparison in comparisons:
+        if comparison.control:
             continue
-        keys = (item.arm, item.point), (item.baseline, item.point)
-        mean, base_mean = (_mean(runs.values(key, item.phase, item.metric)) for key in keys)
-        whole = item.phase == runs.phases(keys)[-1]
-        found.append(Outcome(item, mean, base_mean, whole, runs.samples(keys[0])[0].digests))
-    return tuple(found)
+        keys = (comparison.arm, comparison.point), (comparison.baseline, comparison.point)
+        mean, base_mean = (_mean(runs.values(key, comparison.phase, comparison.metric)) for key in keys)
+        whole = comparison.phase == runs.phases(keys)[-1]
+        arm_outcomes.append(Outcome(comparison, mean, base_mean, whole, runs.samples(keys[0])[0].digests))
+    return tuple(arm_outcomes)
 
 
 def _mean(values: np.typing.NDArray[np.float64]) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if known.size else None
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else None

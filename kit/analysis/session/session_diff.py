@@ -44,40 +44,53 @@ class SessionDiff:
 
 def compare_sessions(before: tuple[Session, Analysis], after: tuple[Session, Analysis]) -> SessionDiff:
     """Compare real time of the whole run, for every arm and point that both sessions have with the same baseline."""
-    one, two = ({_key(item): item for item in whole_real(found.comparisons)} for _, found in (before, after))
-    shared = [key for key in one if key in two and not one[key].control]
-    moved = tuple(_moved(one[key], two[key], before[1].runs, after[1].runs, len(shared)) for key in shared)
-    named = version_changes(*map(versions, (before[0], after[0])))
-    differs = named + differences(conditions(before[0]), conditions(after[0]))
-    return SessionDiff(moved, differs, _lacking(one, two), _lacking(two, one))
+    before_by_key, after_by_key = (
+        {_key(comparison): comparison for comparison in whole_real(analysis.comparisons)}
+        for _, analysis in (before, after)
+    )
+    shared = [key for key in before_by_key if key in after_by_key and not before_by_key[key].control]
+    moved = tuple(
+        _moved(before_by_key[key], after_by_key[key], before[1].runs, after[1].runs, len(shared)) for key in shared
+    )
+    changed_versions = version_changes(*map(versions, (before[0], after[0])))
+    differs = changed_versions + differences(conditions(before[0]), conditions(after[0]))
+    return SessionDiff(moved, differs, _lacking(before_by_key, after_by_key), _lacking(after_by_key, before_by_key))
 
 
-def _key(item: Comparison) -> tuple[str, str, str]:
-    return item.arm, item.baseline, item.point
+def _key(comparison: Comparison) -> tuple[str, str, str]:
+    return comparison.arm, comparison.baseline, comparison.point
 
 
-def _lacking(mine: dict[tuple[str, str, str], Comparison], theirs: dict[tuple[str, str, str], Comparison]) -> (
+def _lacking(comparisons: dict[tuple[str, str, str], Comparison], others: dict[tuple[str, str, str], Comparison]) -> (
     tuple[str, ...]
 ):  # fmt: skip
-    return tuple(dict.fromkeys(item.arm for key, item in mine.items() if key not in theirs and not item.control))
+    return tuple(
+        dict.fromkeys(
+            comparison.arm for key, comparison in comparisons.items() if key not in others and not comparison.control
+        )
+    )
 
 
-def _moved(one: Comparison, two: Comparison, before: Runs, after: Runs, family: int) -> PenaltyChange:
-    unlike = differing(before.samples((one.arm, one.point))[0].digests, after.samples((two.arm, two.point))[0].digests)
-    own, base = (_own(name, one, two, before, after) for name in (one.arm, one.baseline))
+def _moved(first: Comparison, second: Comparison, before: Runs, after: Runs, family: int) -> PenaltyChange:
+    unlike = differing(
+        before.samples((first.arm, first.point))[0].digests, after.samples((second.arm, second.point))[0].digests
+    )
+    arm_change, baseline_change = (_own(name, first, second, before, after) for name in (first.arm, first.baseline))
     if unlike:
-        return PenaltyChange(one, two, None, NO_INTERVAL, own, base, unlike=unlike)
-    centres = one.centre, two.centre
+        return PenaltyChange(first, second, None, NO_INTERVAL, arm_change, baseline_change, unlike=unlike)
+    centres = first.centre, second.centre
     if centres[0] is None or centres[1] is None:
-        return PenaltyChange(one, two, None, NO_INTERVAL, own, base)
+        return PenaltyChange(first, second, None, NO_INTERVAL, arm_change, baseline_change)
     change = as_ratio(estimators.welch(centres[0], centres[1]))
     together = as_ratio(estimators.welch(centres[0], centres[1], estimators.family_confidence(family)))
-    return PenaltyChange(one, two, change, change.beside(1.0), own, base, together.beside(1.0), family)
+    return PenaltyChange(
+        first, second, change, change.beside(1.0), arm_change, baseline_change, together.beside(1.0), family
+    )
 
 
-def _own(arm: str, one: Comparison, two: Comparison, before: Runs, after: Runs) -> Interval | None:
+def _own(arm: str, first: Comparison, second: Comparison, before: Runs, after: Runs) -> Interval | None:
     logs = []
-    for runs, item in ((before, one), (after, two)):
-        values = runs.values((arm, item.point), item.phase, item.metric)
+    for runs, comparison in ((before, first), (after, second)):
+        values = runs.values((arm, comparison.point), comparison.phase, comparison.metric)
         logs.append(np.log(values[values > 0]))
     return estimators.welch_ratio(logs[0], logs[1])

@@ -161,11 +161,11 @@ def engine_root(engine: str, version: str, cache: Path, tell: Callable[[str], No
     return image_root(root_name(engine, version), cache, tell)
 
 
-def given_programs(given: Path, cache: Path) -> Path:
+def given_programs(source: Path, cache: Path) -> Path:
     """Return the directory of a Docker that the user names: by its dockerd, by the directory, or by Docker's archive of
     static programs, which is unpacked into the cache. Missing programs come from PATH. Raises UsageError."""
-    if given.is_file() and given.name != "dockerd":
-        with given.open("rb") as file:
+    if source.is_file() and source.name != "dockerd":
+        with source.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
         target = _engines(cache) / f"given-{digest}"
         if not target.is_dir():
@@ -173,16 +173,16 @@ def given_programs(given: Path, cache: Path) -> Path:
                 new = scratch / "programs"
                 new.mkdir()
                 try:
-                    with usable(given, _GIVEN):
-                        whole = decompressed(given, scratch / "whole.tar")
+                    with usable(source, _GIVEN):
+                        whole = decompressed(source, scratch / "whole.tar")
                         check_tarball(whole)
                     safe_fs.unpack(whole, new, what="tar")
                 except RunError as error:
-                    raise UsageError(f"{given} is not an archive: {error.message}", _GIVEN) from None
+                    raise UsageError(f"{source} is not an archive: {error.message}", _GIVEN) from None
                 publish(new, target)
         mark_used(target)
-        given = next(iter(sorted(target.rglob("dockerd"))), target)
-    directory = given.parent if given.is_file() else given
+        source = next(iter(sorted(target.rglob("dockerd"))), target)
+    directory = source.parent if source.is_file() else source
     if not (directory / "dockerd").is_file():
         raise UsageError(f"{directory} holds no dockerd", _GIVEN)
     return directory.absolute()

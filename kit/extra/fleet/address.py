@@ -45,9 +45,11 @@ class Address:
 def parse_address(text: str, tls: str) -> Address:
     """Return the address from ``HOST:PORT``, with an optional ``tcp://`` or ``tls://``. Raises UsageError, also if
     other machines could connect without proof of identity."""
-    scheme, found, rest = text.rpartition("://")
-    host, _, port = rest.rpartition(":") if ":" in rest.rpartition("]")[2] else (rest, "", str(DEFAULT_PORT))
-    if (found and scheme not in ("tcp", "tls")) or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
+    scheme, separator, host_port = text.rpartition("://")
+    host, _, port = (
+        host_port.rpartition(":") if ":" in host_port.rpartition("]")[2] else (host_port, "", str(DEFAULT_PORT))
+    )
+    if (separator and scheme not in ("tcp", "tls")) or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise UsageError(f"'{text}' is not an address of a scheduler", "use for example tls://fleet.example.org:8786")
     address = Address(host.strip("[]"), int(port), Path(tls).absolute() if tls else None)
     if scheme == "tls" and not tls:
@@ -71,8 +73,8 @@ def security(address: Address, side: str) -> Security | None:
     for path in files.values():
         if not path.is_file():
             raise UsageError(f"{path} is missing", f"run kit fleet certificates {address.tls}")
-    named = {f"tls_{name}": str(path) for name, path in files.items()}
-    return Security(require_encryption=True, **named)
+    arguments = {f"tls_{name}": str(path) for name, path in files.items()}
+    return Security(require_encryption=True, **arguments)
 
 
 def certificate(directory: Path, side: str) -> Path:

@@ -28,12 +28,12 @@ def make_certificates(directory: Path, days: int) -> list[Path]:
     try:
         make_private(directory)
         if not key(directory, CA).exists():
-            own = ec.generate_private_key(ec.SECP256R1())
-            _write(directory, CA, own, _signed(CA, own, own, _CA_DAYS))
+            private_key = ec.generate_private_key(ec.SECP256R1())
+            _write(directory, CA, private_key, _signed(CA, private_key, private_key, _CA_DAYS))
         authority = _read_key(key(directory, CA))
         for side in SIDES:
-            own = ec.generate_private_key(ec.SECP256R1())
-            _write(directory, side, own, _signed(side, own, authority, days))
+            private_key = ec.generate_private_key(ec.SECP256R1())
+            _write(directory, side, private_key, _signed(side, private_key, authority, days))
     except OSError as error:
         raise UsageError(f"{error.filename}: {error.strerror}", "name a directory that you may write to") from None
     return [make(directory, side) for side in (CA, *SIDES) for make in (certificate, key)]
@@ -46,7 +46,9 @@ def _require() -> None:
         raise not_installed("certificates need", "cryptography", "fleet") from None
 
 
-def _signed(side: str, own: EllipticCurvePrivateKey, authority: EllipticCurvePrivateKey, days: int) -> x509.Certificate:
+def _signed(
+    side: str, private_key: EllipticCurvePrivateKey, authority: EllipticCurvePrivateKey, days: int
+) -> x509.Certificate:
     """Return a side's certificate, signed by the authority. A client's can't serve a scheduler or worker. Dask does not
     check the role of a connecting side."""
     from cryptography import x509
@@ -57,13 +59,13 @@ def _signed(side: str, own: EllipticCurvePrivateKey, authority: EllipticCurvePri
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"kit fleet {text}")])
 
     now = datetime.now(UTC)
-    ours = x509.SubjectKeyIdentifier.from_public_key(own.public_key())
+    ours = x509.SubjectKeyIdentifier.from_public_key(private_key.public_key())
     theirs = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
     builder = (
         x509.CertificateBuilder()
         .subject_name(name(side))
         .issuer_name(name(CA))
-        .public_key(own.public_key())
+        .public_key(private_key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))  # machines' clocks differ
         .not_valid_after(now + timedelta(days=days))
@@ -93,22 +95,22 @@ def _read_key(path: Path) -> EllipticCurvePrivateKey:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
     try:
-        found = serialization.load_pem_private_key(path.read_bytes(), None)
+        private_key = serialization.load_pem_private_key(path.read_bytes(), None)
     except (ValueError, TypeError):
         raise UsageError(
             f"{path} is not a key without a password", "remove it, then make all certificates again"
         ) from None
-    if not isinstance(found, EllipticCurvePrivateKey):
+    if not isinstance(private_key, EllipticCurvePrivateKey):
         raise UsageError(f"{path} is a key of another kind", "remove it, then make all certificates again")
-    return found
+    return private_key
 
 
-def _write(directory: Path, side: str, own: EllipticCurvePrivateKey, signed: x509.Certificate) -> None:
+def _write(directory: Path, side: str, private_key: EllipticCurvePrivateKey, signed: x509.Certificate) -> None:
     """Write a private key, readable only by its user from its creation on."""
     from cryptography.hazmat.primitives import serialization
 
     pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    secret = own.private_bytes(pem, form, serialization.NoEncryption())
+    secret = private_key.private_bytes(pem, form, serialization.NoEncryption())
     for path, mode, data in ((key(directory, side), 0o600, secret),
                              (certificate(directory, side), 0o644, signed.public_bytes(pem))):  # fmt: skip
         new = path.with_name(f"{path.name}.{os.getpid()}")

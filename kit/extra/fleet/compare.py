@@ -124,30 +124,34 @@ def compare_each(
             "a file holds one session, and --each makes several", "use kit show SESSION --format NAME afterwards"
         )
     try:
-        found = run_each(request, fleet)
+        sessions = run_each(request, fleet)
     except EachInterrupted as stop:
         close()
         _report_each(stop.sessions)
         raise
     close()
-    _report_each(found)
-    return found
+    _report_each(sessions)
+    return sessions
 
 
-def _report_each(found: Sequence[Session]) -> None:
+def _report_each(sessions: Sequence[Session]) -> None:
     from kit.analysis.session.analyse import analyse
     from kit.extra.fleet.analysis.answer import LeftOut, answer_sessions
     from kit.model.fact import WORKER
     from kit.model.session import DONE
 
-    answer = answer_sessions([(session, analyse(session)) for session in found if session.status == DONE])
-    left = [LeftOut(WORKER.text(item.facts), item.id, item.status) for item in found if item.status != DONE]
-    answer = replace(answer, title=found[0].title, left_out=(*answer.left_out, *left))
+    answer = answer_sessions([(session, analyse(session)) for session in sessions if session.status == DONE])
+    unfinished = [
+        LeftOut(WORKER.text(session.facts), session.id, session.status)
+        for session in sessions
+        if session.status != DONE
+    ]
+    answer = replace(answer, title=sessions[0].title, left_out=(*answer.left_out, *unfinished))
     click.echo(find(FLEET, "table").render(answer), nl=False)
-    click.echo(f"each by itself: kit show {found[0].id}")
+    click.echo(f"each by itself: kit show {sessions[0].id}")
     say_store()
-    if len(found) > 1:
-        click.echo(f"the others: {listed([session.id for session in found[1:]], _NAMED)}")
+    if len(sessions) > 1:
+        click.echo(f"the others: {listed([session.id for session in sessions[1:]], _NAMED)}")
 
 
 MACHINES = Machines(fleet_options, fleet_machines_options, check_fleet_options, runner, compare)

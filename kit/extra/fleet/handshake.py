@@ -30,22 +30,22 @@ def greet(address: Address, side: str, patience: float = ANSWERS) -> Security | 
     from tornado.ioloop import IOLoop
     from tornado.util import TimeoutError as TooLateError
 
-    shown = security(address, side)
+    tls_settings = security(address, side)
     loop = IOLoop(make_current=False)
     try:
         # Dask's own timeout ends before the first exchange.
-        loop.run_sync(lambda: _connect(address, side, shown, patience), patience + _MORE)
+        loop.run_sync(lambda: _connect(address, side, tls_settings, patience), patience + _MORE)
     except TooLateError:
         raise AbsentError(f"no scheduler at {address.url}: no answer", "start one with kit fleet scheduler") from None
     finally:
         loop.close()
-    return shown
+    return tls_settings
 
 
-async def _connect(address: Address, side: str, shown: Security | None, patience: float) -> None:
+async def _connect(address: Address, side: str, tls_settings: Security | None, patience: float) -> None:
     from distributed.comm.core import connect
 
-    arguments = shown.get_connection_args(side) if shown else {}
+    arguments = tls_settings.get_connection_args(side) if tls_settings else {}
     try:
         comm = await connect(address.url, timeout=patience, **arguments)
         await comm.close()
@@ -53,7 +53,9 @@ async def _connect(address: Address, side: str, shown: Security | None, patience
         causes = causes_of(error)
         cause = causes[-1]
         # By a cancellation; or Dask's own error without a cause, if its time was over before it had tried.
-        silent = any(isinstance(item, TimeoutError) for item in causes) or (type(error) is OSError and cause is error)
+        silent = any(isinstance(reason, TimeoutError) for reason in causes) or (
+            type(error) is OSError and cause is error
+        )
         if silent or _is_away(cause):
             why = cause.strerror if isinstance(cause, OSError) and cause.strerror else "no answer"
             raise AbsentError(f"no scheduler at {address.url}: {why}", "start one with kit fleet scheduler") from None

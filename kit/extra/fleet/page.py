@@ -22,10 +22,10 @@ _CHOICES = ("scenario", "class", "since", "phase", "metric")
 
 def show_fleet_cost(store: Store, chosen: Mapping[str, str]) -> PageContent:
     """Return the page of the fleet's answer. Raises UsageError."""
-    asked = FleetQuestion(
+    question = FleetQuestion(
         chosen["scenario"], chosen["class"], _day(chosen["since"]), chosen["phase"], chosen["metric"] or "real"
     )
-    fleet = answer_fleet(store, asked)
+    fleet = answer_fleet(store, question)
     classes = sorted({*fleet.classes, *filter(None, [chosen["class"]])})
     values = {"title": "Costs over machines", "view": view_fleet_cost(fleet), "scenarios": store.titles()}
     form = {"chosen": {**chosen, "scenario": fleet.title}, "classes": classes}

@@ -21,9 +21,9 @@ def status(scheduler: str, tls: str, json_file: str) -> None:
     from kit.extra.fleet.report.machines import render_members
 
     with fleet_at(parse_address(scheduler, tls)) as fleet:
-        found = fleet.status()
+        machines = fleet.status()
     if json_file:
-        listed = [{**encode(item.member), "runs": encode(item.runs)} for item in found]
+        listed = [{**encode(machine.member), "runs": encode(machine.runs)} for machine in machines]
         write_json(json_file, {"schema": 1, "machines": listed})
     if json_file != "-":
-        click.echo(render_members(found), nl=False)
+        click.echo(render_members(machines), nl=False)

@@ -28,42 +28,42 @@ class FleetQuestion:
     metric: str = "real"
 
 
-def answer_fleet(store: Store, asked: FleetQuestion) -> FleetAnswer:
+def answer_fleet(store: Store, question: FleetQuestion) -> FleetAnswer:
     """Return the answer. Raises UsageError if no session matches."""
-    newest = store.list(SessionFilter(asked.scenario, status=DONE), 1)
+    newest = store.list(SessionFilter(question.scenario, status=DONE), 1)
     if not newest:
-        return _answer_one(store, asked)
+        return _answer_one(store, question)
     title = newest[0].title
-    wanted = SessionFilter(title, status=DONE, since=asked.since)
-    heads = store.newest_of_each(wanted, 1)
-    entries = _entries(store, asked, heads)
+    selection = SessionFilter(title, status=DONE, since=question.since)
+    heads = store.newest_of_each(selection, 1)
+    entries = _entries(store, question, heads)
     if not settles(entries, len(heads)):
-        older = store.newest_of_each(wanted, LOOKED_AT, 1)
-        heads, entries = (*heads, *older), (*entries, *_entries(store, asked, older))
-    classes = sorted({class_of(item.facts) for item in heads})
-    if (asked.machine_class and asked.machine_class not in classes) or not heads:
+        older = store.newest_of_each(selection, LOOKED_AT, 1)
+        heads, entries = (*heads, *older), (*entries, *_entries(store, question, older))
+    classes = sorted({class_of(head.facts) for head in heads})
+    if (question.machine_class and question.machine_class not in classes) or not heads:
         there = f"use a class of: {'; '.join(classes[:10])}" if classes else "use an earlier --since"
         raise UsageError(f"no session of '{title}' matches", there)
     return answer(title, entries)
 
 
-def _entries(store: Store, asked: FleetQuestion, heads: Sequence[Session]) -> tuple[Entry, ...]:
-    chosen = [item for item in heads if asked.machine_class in ("", class_of(item.facts))]
-    arms = dict.fromkeys(arm for item in chosen for arm, _ in item.baselines)
-    return store.entries(chosen, tuple(arms), asked.phase, asked.metric)
+def _entries(store: Store, question: FleetQuestion, heads: Sequence[Session]) -> tuple[Entry, ...]:
+    chosen = [head for head in heads if question.machine_class in ("", class_of(head.facts))]
+    arms = dict.fromkeys(arm for head in chosen for arm, _ in head.baselines)
+    return store.entries(chosen, tuple(arms), question.phase, question.metric)
 
 
-def _answer_one(store: Store, asked: FleetQuestion) -> FleetAnswer:
+def _answer_one(store: Store, question: FleetQuestion) -> FleetAnswer:
     """Return the answer for one session that machines have shared."""
-    if not asked.scenario:
+    if not question.scenario:
         raise UsageError("no finished session yet", "list sessions with kit sessions, or run kit compare")
-    session = _named(store, asked.scenario)
+    session = _named(store, question.scenario)
     if not makers(session.facts):
         raise UsageError(f"session {session.id} ran on one machine", f"use kit fleet show {session.title}")
-    if asked.machine_class or asked.since:
+    if question.machine_class or question.since:
         raise UsageError(f"{session.id} is one session: --class and --since pick among several",
                          "name a scenario instead, or leave them out")  # fmt: skip
-    return answer_split(session, asked.metric, asked.phase)
+    return answer_split(session, question.metric, question.phase)
 
 
 def _named(store: Store, name: str) -> Session:

@@ -84,18 +84,18 @@ def history(
     request = newest_request(store, scenario, name, machine)
     across, confirm = across or request.ignore, confirm or confirming(request)
     chosen = spelled(baseline) if baseline else entries[-1].outcome.comparison.baseline
-    groups = _by_point([item for item in entries if item.outcome.comparison.baseline == chosen])
-    workers = {item.worker for item in entries if item.worker and SEVERAL not in item.worker}
-    told = not machine and format_ == "table" and len(workers) > 1
-    past = find_fleet_past(store, Figure(scenario, name, phase, metric)) if told else None
+    groups = _by_point([entry for entry in entries if entry.outcome.comparison.baseline == chosen])
+    workers = {entry.worker for entry in entries if entry.worker and SEVERAL not in entry.worker}
+    with_fleet = not machine and format_ == "table" and len(workers) > 1
+    past = find_fleet_past(store, Figure(scenario, name, phase, metric)) if with_fleet else None
     parts, histories = [], []
     for point, listed in groups.items():
         series = split(listed, across)
         chosen_series = series if all_series else series[-1:]
-        tracks = [ChangeHistory(one, find_changes(one, confirm), confirm) for one in chosen_series]
-        item = listed[-1].outcome.comparison
+        tracks = [ChangeHistory(one_series, find_changes(one_series, confirm), confirm) for one_series in chosen_series]
+        comparison = listed[-1].outcome.comparison
         at = f" at {point}" if point else ""
-        subject = Subject(scenario, name, chosen, f"{item.metric} of {item.phase}{at}")
+        subject = Subject(scenario, name, chosen, f"{comparison.metric} of {comparison.phase}{at}")
         histories.append((subject, tracks))
         if past:
             watched = tracks_by_machine(compared_alike(past.entries, chosen, point), across, confirm)
@@ -104,10 +104,10 @@ def history(
             parts += [*(wrap(f"{scenario}: {name}{at}: {line}") for line in lines), "", *newest]
         parts.append(find(HISTORY, format_).render(subject, tracks))
         if not all_series and len(series) > 1 and format_ == "table":
-            older = sum(len(one.entries) for one in series[:-1])
+            older = sum(len(one_series.entries) for one_series in series[:-1])
             parts.append(f"{older} sessions of other machines, settings or inputs are not shown: --all")
     if format_ == "table" and len(entries) >= most:
-        machines = len({item.machine for item in entries})
+        machines = len({entry.machine for entry in entries})
         of = f", of {machines} machines: --machine" if machines > 1 else ""
         parts.append(f"only the newest {most} sessions are shown{of}: --last")
     text = "\n".join(part.rstrip("\n") for part in parts) + "\n"
@@ -140,7 +140,7 @@ def _nothing(arm: str, what: str, titles: Sequence[str]) -> UsageError:
 
 
 def _by_point(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    found: dict[str, list[Entry]] = {}
+    by_point: dict[str, list[Entry]] = {}
     for entry in entries:
-        found.setdefault(entry.outcome.comparison.point, []).append(entry)
-    return found
+        by_point.setdefault(entry.outcome.comparison.point, []).append(entry)
+    return by_point

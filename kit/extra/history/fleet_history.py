@@ -57,8 +57,8 @@ def find_fleet_past(store: Store, figure: Figure, own: str = "", machine_class: 
         chosen += sorted(machines, key=lambda machine: (machine != own, lot(machine)))[:most]
     if not chosen:
         return FleetPast((), {})
-    wanted = SessionFilter(figure.title, figure.arm, status=DONE, machines=tuple(chosen))
-    listed = store.newest_of_each(wanted, _SESSIONS)
+    selection = SessionFilter(figure.title, figure.arm, status=DONE, machines=tuple(chosen))
+    listed = store.newest_of_each(selection, _SESSIONS)
     drawn = {name: len(machines) for name, machines in classes.items() if len(machines) > most}
     entries = store.entries(listed, (figure.arm,), figure.phase, figure.metric)
     return FleetPast(entries, drawn, sum(map(len, classes.values())))

@@ -30,7 +30,7 @@ def session_tracks(session: Session, analysis: Analysis, store: Store) -> tuple[
 def show_history(store: Store, chosen: Mapping[str, str]) -> PageContent:
     """Return the page of an arm's series."""
     series = _find_series(store, chosen) if chosen["scenario"] and chosen["arm"] else []
-    tracks = [track_view(item, (), f"history-{i}") for i, item in enumerate(series, 1)]
+    tracks = [track_view(track, (), f"history-{i}") for i, track in enumerate(series, 1)]
     values = {"title": "History", "options": store_choices(store), "chosen": chosen, "tracks": tracks}
     return PageContent("history.html.j2", values)
 
@@ -45,8 +45,8 @@ def _find_series(store: Store, chosen: Mapping[str, str]) -> list[ChangeHistory]
     for entry in entries:
         comparison = entry.outcome.comparison
         groups.setdefault((comparison.baseline, comparison.point), []).append(entry)
-    series = [one for listed in groups.values() for one in reversed(split(listed, request.ignore))]
-    return [ChangeHistory(one, find_changes(one, confirm), confirm) for one in series]
+    series = [one_series for listed in groups.values() for one_series in reversed(split(listed, request.ignore))]
+    return [ChangeHistory(one_series, find_changes(one_series, confirm), confirm) for one_series in series]
 
 
 def page_files(store: Store) -> Iterator[tuple[str, str]]:
@@ -57,13 +57,13 @@ def page_files(store: Store) -> Iterator[tuple[str, str]]:
 
 
 def _compared(head: Session) -> Iterator[str]:
-    missing = {item.arm for item in head.not_run}
+    missing = {blocked.arm for blocked in head.not_run}
     yield from (arm for arm, _ in head.baselines if arm not in missing and not is_control(arm))
 
 
 def _links(session: Session, analysis: Analysis) -> PageLinks | None:
     """Return a link for each arm of the session."""
-    arms = dict.fromkeys(item.arm for item in whole_real(analysis.comparisons) if not item.control)
+    arms = dict.fromkeys(comparison.arm for comparison in whole_real(analysis.comparisons) if not comparison.control)
     links = [(arm, {"scenario": shown(session).title, "arm": arm}) for arm in arms]
     return PageLinks("Histories:", links) if links else None
 

@@ -19,7 +19,7 @@ from kit.store.schema.tables import machine_of
 
 
 def find_track(
-    item: Comparison, session: Session, store: Store, across: Sequence[str] | None = None, confirm: int = 0
+    comparison: Comparison, session: Session, store: Store, across: Sequence[str] | None = None, confirm: int = 0
 ) -> ChangeHistory:
     """Return the series of one comparison. ``across``, ``confirm``: None and 0 for the session's own.
 
@@ -27,14 +27,14 @@ def find_track(
     across = session.request.ignore if across is None else across
     confirm = confirm or confirming(session.request)
     machine = MACHINE.text(session.facts) if WORKER.text(session.facts) and WORKER.key not in across else ""
-    return track(_entries(item, session, store, session.created, machine), session.id, across, confirm)
+    return track(_entries(comparison, session, store, session.created, machine), session.id, across, confirm)
 
 
 def _entries(
-    item: Comparison, session: Session, store: Store, until: float | None = None, machine: str = ""
+    comparison: Comparison, session: Session, store: Store, until: float | None = None, machine: str = ""
 ) -> list[Entry]:
-    found = store.history(session.title, item.arm, item.phase, item.metric, machine, until=until)
-    return compared_alike(found, item.baseline, item.point)
+    entries = store.history(session.title, comparison.arm, comparison.phase, comparison.metric, machine, until=until)
+    return compared_alike(entries, comparison.baseline, comparison.point)
 
 
 def newest_request(store: Store, title: str, arm: str, machine: str = "") -> Request:
@@ -44,21 +44,23 @@ def newest_request(store: Store, title: str, arm: str, machine: str = "") -> Req
 
 
 def find_whose(
-    told: ChangeHistory, session: Session, store: Store, across: Sequence[str] = ()
+    history: ChangeHistory, session: Session, store: Store, across: Sequence[str] = ()
 ) -> tuple[CommonChange, ...]:
     """Return, for each change of a fleet's machine, or the beginning of its series, whether other machines of its class
     changed."""
-    worker = told.series.entries[-1].worker
-    if not worker or not (told.series.began_with or any(change.confirmed for change in told.changes)):
+    worker = history.series.entries[-1].worker
+    if not worker or not (history.series.began_with or any(change.confirmed for change in history.changes)):
         return ()
-    item = told.series.entries[-1].outcome.comparison
-    figure = Figure(session.title, item.arm, item.phase, item.metric)
+    comparison = history.series.entries[-1].outcome.comparison
+    figure = Figure(session.title, comparison.arm, comparison.phase, comparison.metric)
     past = find_fleet_past(store, figure, machine_of(session.facts), class_of(session.facts))
-    entries = compared_alike(past.entries, item.baseline, item.point)
-    found = find_common(tracks_by_machine(entries, across, told.confirm), past.drawn)
-    begun = told.series.entries[0].created
+    entries = compared_alike(past.entries, comparison.baseline, comparison.point)
+    common = find_common(tracks_by_machine(entries, across, history.confirm), past.drawn)
+    series_start = history.series.entries[0].created
     return tuple(
-        one for one in found if any(item.machine == worker and item.between[1] >= begun for item in one.changes)
+        candidate
+        for candidate in common
+        if any(change.machine == worker and change.between[1] >= series_start for change in candidate.changes)
     )
 
 
@@ -69,7 +71,7 @@ def find_tracks(
     if session.status != DONE:
         return ()
     return tuple(
-        find_track(item, session, store, across, confirm)
-        for item in whole_real(analysis.comparisons)
-        if item.ratio is not None and not item.control
+        find_track(comparison, session, store, across, confirm)
+        for comparison in whole_real(analysis.comparisons)
+        if comparison.ratio is not None and not comparison.control
     )

@@ -55,8 +55,8 @@ class SessionRunner:
         from kit.session.machines import the_machines
 
         names = {"fleet": "fleet", "fleet_tls": "fleet_tls", "machines": "machines", "kind": "class", "where": "where"}
-        given = {key: self.config.getoption(f"kit_{name}") for key, name in names.items()}
-        return the_machines().runner(given, self.store, _observer(self.config))(request)
+        options = {key: self.config.getoption(f"kit_{name}") for key, name in names.items()}
+        return the_machines().runner(options, self.store, _observer(self.config))(request)
 
     @property
     def store(self) -> Store:

@@ -53,12 +53,12 @@ class SessionCache:
     def name(self) -> str:
         return self._store.name
 
-    def heads(self, wanted: SessionFilter, most: int, skip: int = 0) -> tuple[Session, ...]:
+    def heads(self, selection: SessionFilter, most: int, skip: int = 0) -> tuple[Session, ...]:
         """Return sessions without samples, newest first."""
-        return self._store.list(wanted, most, skip)
+        return self._store.list(selection, most, skip)
 
-    def count(self, wanted: SessionFilter) -> int:
-        return self._store.count(wanted)
+    def count(self, selection: SessionFilter) -> int:
+        return self._store.count(selection)
 
     def options(self) -> dict[str, Mapping[str, str]]:
         """Return the choices and their labels, by name in the query."""
@@ -75,12 +75,12 @@ class SessionCache:
                 self._kept.move_to_end(name)
                 return self._kept[name]
             session = self._store.get(name)
-            found = session, analyse(session)
+            analysed = session, analyse(session)
             if session.status == DONE:
-                self._kept[session.id] = found
+                self._kept[session.id] = analysed
                 while len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
-            return found
+            return analysed
 
     def tracks(self, session: Session, analysis: Analysis) -> tuple[TrackView, ...]:
         """Return the session's series."""
@@ -166,26 +166,26 @@ def _list(library: SessionCache, request: Request, fleet: bool) -> str:
 
     names = ("scenario", "arm", "machine", "status")
     chosen = _chosen(request, *names)
-    wanted = SessionFilter(*(chosen[name] for name in names))
-    count = library.count(wanted)
+    selection = SessionFilter(*(chosen[name] for name in names))
+    count = library.count(selection)
     last = max(1, -(-count // PAGE))
     number = _page_number(request.args.get("page", ""), last)
     options = {**library.options(), "status": same(STATES)}
-    shown = library.heads(wanted, PAGE, (number - 1) * PAGE)
-    results = library.results([item.id for item in shown])
+    heads = library.heads(selection, PAGE, (number - 1) * PAGE)
+    results = library.results([head.id for head in heads])
     rows = [
         {
-            "id": item.id,
-            "result": result_line(results.get(item.id, ())),
-            "title": item.title,
-            "when": units.moment(item.created),
-            "status": item.status,
-            "arms": ", ".join(item.arms),
-            "machine": machine_name(item.facts),
-            "kernel": KERNEL.text(item.facts).split(" ")[0],
-            "guest": bool(item.guest),
+            "id": head.id,
+            "result": result_line(results.get(head.id, ())),
+            "title": head.title,
+            "when": units.moment(head.created),
+            "status": head.status,
+            "arms": ", ".join(head.arms),
+            "machine": machine_name(head.facts),
+            "kernel": KERNEL.text(head.facts).split(" ")[0],
+            "guest": bool(head.guest),
         }
-        for item in shown
+        for head in heads
     ]
     return served_page(
         "list.html.j2", title="Sessions", rows=rows, options=options, chosen=chosen, page=number, last=last,
@@ -205,10 +205,10 @@ def _session(library: SessionCache, request: Request, name: str) -> str:
         if not static or form == FILE_FORM
     ]
     tracks = () if static else library.tracks(session, analysis)  # which are files of their own
-    made = view(session, analysis, tracks, links=links)
-    linked = [(page, found) for page in store_pages() if (found := page.session_links(session, analysis))]
+    session_view = view(session, analysis, tracks, links=links)
+    linked = [(page, page_links) for page in store_pages() if (page_links := page.session_links(session, analysis))]
     return served_page(
-        "served.html.j2", title=session.title, view=made, linked=linked,
+        "served.html.j2", title=session.title, view=session_view, linked=linked,
     )  # fmt: skip
 
 
@@ -233,7 +233,7 @@ def _compare(library: SessionCache, request: Request) -> str:
     values: dict[str, Any] = {"title": "Two sessions side by side", "sessions": sessions, "chosen": names}
     if not (names["a"] and names["b"]):
         return served_page("compare.html.j2", **values, found=None, headers=(), rows=(), lines=())
-    one, two = library.get(names["a"]), library.get(names["b"])
-    found = compare_sessions(one, two)
-    headers, rows, lines = between_rows(one[0], two[0], found)
-    return served_page("compare.html.j2", **values, found=found, headers=headers, rows=rows, lines=lines)
+    first, second = library.get(names["a"]), library.get(names["b"])
+    difference = compare_sessions(first, second)
+    headers, rows, lines = between_rows(first[0], second[0], difference)
+    return served_page("compare.html.j2", **values, found=difference, headers=headers, rows=rows, lines=lines)

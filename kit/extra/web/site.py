@@ -55,8 +55,8 @@ def write_site(open_store: Open, directory: Path, processes: int, rewrite: bool 
     finally:
         store.close()
     begin_site(directory, before, files.values())
-    made = {file: digests.get(file, "") for file in files.values()}
-    urls = [url for url, file in files.items() if rewrite or not is_kept(directory, before, file, made[file])]
+    digest_by_file = {file: digests.get(file, "") for file in files.values()}
+    urls = [url for url, file in files.items() if rewrite or not is_kept(directory, before, file, digest_by_file[file])]
     chunks = [urls[i : i + _CHUNK] for i in range(0, len(urls), _CHUNK)]
     write = partial(_write, open_store, directory, files)
     if processes > 1 and len(chunks) > 1:
@@ -64,7 +64,7 @@ def write_site(open_store: Open, directory: Path, processes: int, rewrite: bool 
             failed = dict(pair for pairs in pool.map(write, chunks) for pair in pairs)
     else:
         failed = dict(pair for chunk in chunks for pair in write(chunk))
-    there = {file: digest for file, digest in made.items() if file not in {files[url] for url in failed}}
+    there = {file: digest for file, digest in digest_by_file.items() if file not in {files[url] for url in failed}}
     close_site(directory, before, SiteList(there))
     return Site(len(there), len(files) - len(urls), tuple(f"{unquote(url)}: {why}" for url, why in failed.items()))
 
@@ -72,13 +72,13 @@ def write_site(open_store: Open, directory: Path, processes: int, rewrite: bool 
 def _digests(heads: Sequence[Session], counts: Mapping[str, int], files: Mapping[str, str]) -> dict[str, str]:
     """Return what the files of each session are made of: a session that is continued has more samples, and has links
     to pages of its scenario."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for head in heads:
         linked = [files.get(address_of(page.path, scenario=head.title)) for page in store_pages()]
         parts = __version__, head.status, counts.get(head.id, 0), head.not_run, sorted(head.facts.items()), linked
         digest = hashlib.sha256(repr(parts).encode()).hexdigest()
-        found |= dict.fromkeys((file for _, file in _sessions([head])), digest)
-    return found
+        digests |= dict.fromkeys((file for _, file in _sessions([head])), digest)
+    return digests
 
 
 def find_pages(store: Store, heads: Sequence[Session]) -> dict[str, str]:
@@ -139,8 +139,8 @@ def _linked(files: Mapping[str, str], url: str, match: re.Match[str]) -> str:
 
 
 def _title(page: str) -> str:
-    found = re.search(r"<h1>(.*?)</h1>", page)
-    return html.unescape(found[1]) if found else "no page"
+    heading = re.search(r"<h1>(.*?)</h1>", page)
+    return html.unescape(heading[1]) if heading else "no page"
 
 
 def usable_processes() -> int:

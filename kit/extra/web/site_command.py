@@ -34,9 +34,9 @@ def site(directory: Path, rewrite: bool, store_url: str) -> int:
     Any web server can serve them."""
     from kit.extra.web.site import usable_processes, write_site
 
-    found = write_site(partial(the_store, store_url, read_only=True), directory, usable_processes(), rewrite)
-    for line in found.failed:
+    written_site = write_site(partial(the_store, store_url, read_only=True), directory, usable_processes(), rewrite)
+    for line in written_site.failed:
         complain(f"kit: not written: {line}")
-    kept = f", {found.kept} of them as they were" if found.kept else ""
-    click.echo(f"{directory / 'index.html'}: {found.files} files{kept}")
-    return FAILED if found.failed else DONE
+    unchanged = f", {written_site.kept} of them as they were" if written_site.kept else ""
+    click.echo(f"{directory / 'index.html'}: {written_site.files} files{unchanged}")
+    return FAILED if written_site.failed else DONE

@@ -78,7 +78,7 @@ def view(
         attribution=plot_attribution(analysis.whole_ladders, f"{session.id}-attribution"),
         runs=plot_runs(analysis.arms, f"{session.id}-runs"),
         tasks=_tasks(session, analysis),
-        sections=[shown for section in page_sections() if (shown := section.show(session, analysis))],
+        sections=[content for section in page_sections() if (content := section.show(session, analysis))],
         tracks=tracks,
         links=links,
     )

@@ -357,7 +357,7 @@ def _not_run(session: Session, width: int) -> list[str]:
 
 
 def _more(session: Session, analysis: Analysis, width: int) -> list[str]:
-    views = [f"--{item.name}" for item in flags() if item.suits is None or item.suits(session, analysis)]
+    views = [f"--{flag.name}" for flag in flags() if flag.suits is None or flag.suits(session, analysis)]
     more, report = f"More: kit show {session.id} {' | '.join(views)}", f"Report: kit report {session.id}"
     line = f"{more}     {report}"
     return [line] if len(line) <= width else [_cut(more, width), _cut(report, width)]

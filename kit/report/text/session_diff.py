@@ -27,43 +27,43 @@ _CAPTION = (
 _WORDS = {MORE: "larger in B", LESS: "smaller in B", NOT_SIGNIFICANT: "not significant"}
 
 
-def render_between(before: Session, after: Session, found: SessionDiff, tablefmt: str = "simple") -> str:
+def render_between(before: Session, after: Session, diff: SessionDiff, tablefmt: str = "simple") -> str:
     """Return each arm's penalty in both sessions, the change with its interval, and conditions that differ."""
-    before, after, found = shown(before), shown(after), shown(found)
+    before, after, diff = shown(before), shown(after), shown(diff)
     head = f"{_name('A', before)}\n{_name('B', after)}"
-    parts = [head if tablefmt == "simple" else head.replace("\n", "\n\n"), _table(found, tablefmt)]
-    lines = _lines(before, after, found)
+    parts = [head if tablefmt == "simple" else head.replace("\n", "\n\n"), _table(diff, tablefmt)]
+    lines = _lines(before, after, diff)
     parts.append("\n".join((wrap_command if line.startswith("kit ") else wrap)(line) for line in lines))
     return "\n\n".join(parts) + "\n"
 
 
-def render_between_markdown(before: Session, after: Session, found: SessionDiff) -> str:
-    return render_between(before, after, found, GITHUB)
+def render_between_markdown(before: Session, after: Session, diff: SessionDiff) -> str:
+    return render_between(before, after, diff, GITHUB)
 
 
-def render_between_json(before: Session, after: Session, found: SessionDiff) -> str:
+def render_between_json(before: Session, after: Session, diff: SessionDiff) -> str:
     """Return both sessions without their samples, each penalty in both, and conditions that differ."""
-    before, after, found = shown(before), shown(after), shown(found)
-    document = {"schema": 1, "before": session_facts(before), "after": session_facts(after), **asdict(found)}
+    before, after, diff = shown(before), shown(after), shown(diff)
+    document = {"schema": 1, "before": session_facts(before), "after": session_facts(after), **asdict(diff)}
     return json.dumps(document, indent=1) + "\n"
 
 
 def between_rows(
-    before: Session, after: Session, found: SessionDiff
+    before: Session, after: Session, diff: SessionDiff
 ) -> tuple[Sequence[str], Sequence[Sequence[str]], Sequence[str]]:
     """Return headings, rows and sentences, for a page."""
     before, after = shown(before), shown(after)
-    return _HEADERS, [_row(item) for item in found.moved], _lines(before, after, found)
+    return _HEADERS, [_row(change) for change in diff.moved], _lines(before, after, diff)
 
 
-def _lines(before: Session, after: Session, found: SessionDiff) -> list[str]:
-    lines = [_CAPTION] if found.moved else []
-    lines += _across(before, after, found)
-    for which, arms in (("A", found.only_before), ("B", found.only_after)):
+def _lines(before: Session, after: Session, diff: SessionDiff) -> list[str]:
+    lines = [_CAPTION] if diff.moved else []
+    lines += _across(before, after, diff)
+    for which, arms in (("A", diff.only_before), ("B", diff.only_after)):
         if arms:
             lines.append(f"only in {which}: {', '.join(arms)}")
-    lines += [f"differs: {item}" for item in found.differs]
-    if all(isinstance(item, DifferingVersion) for item in found.differs):
+    lines += [f"differs: {difference}" for difference in diff.differs]
+    if all(isinstance(difference, DifferingVersion) for difference in diff.differs):
         lines.append("no recorded fact of machine or settings differs")
     lines.append(
         "note: a penalty is a ratio within its session, so the speed of the machine cancels; in an arm's own time it "
@@ -72,9 +72,9 @@ def _lines(before: Session, after: Session, found: SessionDiff) -> list[str]:
     return lines
 
 
-def _across(before: Session, after: Session, found: SessionDiff) -> Iterator[str]:
+def _across(before: Session, after: Session, diff: SessionDiff) -> Iterator[str]:
     """Say how to look at penalties of different inputs, which one change can't describe."""
-    changed = {item.unlike: item.before.arm for item in reversed(found.moved) if item.unlike}
+    changed = {change.unlike: change.before.arm for change in reversed(diff.moved) if change.unlike}
     for names, arm in changed.items():
         yield f"The sessions built different inputs ({', '.join(names)}), so B / A is not the change of a penalty."
         if before.title == after.title:
@@ -90,25 +90,25 @@ def _name(which: str, session: Session) -> str:
     return f"{which}: {session.title}, session {session.id}, {when}{guest}"
 
 
-def _table(found: SessionDiff, tablefmt: str) -> str:
-    if not found.moved:
+def _table(diff: SessionDiff, tablefmt: str) -> str:
+    if not diff.moved:
         return "no arm was compared with the same baseline in both sessions"
-    return render_table([_row(item) for item in found.moved], _HEADERS, tablefmt)
+    return render_table([_row(change) for change in diff.moved], _HEADERS, tablefmt)
 
 
-def _verdict(item: PenaltyChange) -> str:
-    word = _WORDS.get(item.verdict, "no interval")
-    if item.verdict_all == item.verdict:
+def _verdict(change: PenaltyChange) -> str:
+    word = _WORDS.get(change.verdict, "no interval")
+    if change.verdict_all == change.verdict:
         return word
-    return f"{word}, but not significant after correcting for {item.family} comparisons"
+    return f"{word}, but not significant after correcting for {change.family} comparisons"
 
 
-def _row(item: PenaltyChange) -> list[str]:
-    one, two = item.before, item.after
+def _row(change: PenaltyChange) -> list[str]:
+    before, after = change.before, change.after
     return [
-        f"{one.arm} / {one.baseline}" + (f" [{one.point}]" if one.point else ""),
-        percent_interval(one.estimate),
-        percent_interval(two.estimate),
-        *(interval_of(found) for found in (item.change, item.own, item.base)),
-        f"not compared: {', '.join(item.unlike)} differs" if item.unlike else _verdict(item),
+        f"{before.arm} / {before.baseline}" + (f" [{before.point}]" if before.point else ""),
+        percent_interval(before.estimate),
+        percent_interval(after.estimate),
+        *(interval_of(interval) for interval in (change.change, change.own, change.base)),
+        f"not compared: {', '.join(change.unlike)} differs" if change.unlike else _verdict(change),
     ]

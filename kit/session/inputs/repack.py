@@ -23,12 +23,12 @@ _MOST_DEVICES = 10_000
 PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2")
 
 
-def repack(source: Path, target: Path, item: Input) -> str:
+def repack(source: Path, target: Path, spec: Input) -> str:
     """Write the filtered content as a tarball with numeric owners 0:0, without device nodes and setuid bits. Returns
     the digest of the uncompressed tar. Raises UsageError for a damaged tarball, and for content beyond the bounds."""
     if source.is_dir():
-        item = replace(item, strip=0)  # a tarball's one top directory is stripped from its names
-    packer = ["cat"] if item.into != "inputs" else ["zstd", "-q", "-T0", "-3", "-c"]
+        spec = replace(spec, strip=0)  # a tarball's one top directory is stripped from its names
+    packer = ["cat"] if spec.into != "inputs" else ["zstd", "-q", "-T0", "-3", "-c"]
     digest = hashlib.sha256()
     what = f"repacking {source}"
     try:
@@ -38,7 +38,7 @@ def repack(source: Path, target: Path, item: Input) -> str:
             _archive(source, what) as archive,
             writing(packer, output, what) as pack,
         ):
-            _filter(archive, _Tee(pack, digest.update), item)
+            _filter(archive, _Tee(pack, digest.update), spec)
             while archive.read(1 << 20):
                 pass  # the padding after the archive's end
     except RunError as error:
@@ -76,16 +76,16 @@ class _Tee:
         return self._file.write(data)
 
 
-def _filter(source: IO[bytes], target: _Tee, item: Input) -> None:
+def _filter(source: IO[bytes], target: _Tee, spec: Input) -> None:
     with read_tarball(source) as reader, write_tarball(target, tarfile.GNU_FORMAT) as writer:
         devices: set[str] = set()
         for member in members(reader):
-            path = _strip(member.name, item.strip)
-            if not path or (not member.isdir() and excluded(path, item.exclude)):
+            path = _strip(member.name, spec.strip)
+            if not path or (not member.isdir() and excluded(path, spec.exclude)):
                 continue
             member.name = path
             if member.islnk():
-                member.linkname = _strip(member.linkname, item.strip)
+                member.linkname = _strip(member.linkname, spec.strip)
             if member.ischr() or member.isblk() or (member.islnk() and member.linkname in devices):
                 devices.add(path)
                 if len(devices) > _MOST_DEVICES:
@@ -94,7 +94,7 @@ def _filter(source: IO[bytes], target: _Tee, item: Input) -> None:
             if member.isreg():
                 member.type = tarfile.REGTYPE  # a sparse one is written whole
             member.mode &= ~(stat.S_ISUID | stat.S_ISGID)  # the files belong to root after unpacking
-            if item.into == "directory":  # that other users of an arm read, whatever the umask was that made it
+            if spec.into == "directory":  # that other users of an arm read, whatever the umask was that made it
                 member.mode |= (member.mode & 0o500) >> 3 | (member.mode & 0o500) >> 6
             member.uid = member.gid = 0
             member.uname = member.gname = ""

@@ -40,8 +40,8 @@ def _add(connection: Connection, session_id: str, event: SampleTaken) -> None:
 
 
 def _flag(connection: Connection, session_id: str, event: RunFlagged) -> None:
-    mine = (samples.c.session == session_id) & (samples.c.arm == event.arm) & (samples.c.point == event.point)
-    run = mine & (samples.c.round == event.round) & (samples.c.kind == "measured")
+    of_arm = (samples.c.session == session_id) & (samples.c.arm == event.arm) & (samples.c.point == event.point)
+    run = of_arm & (samples.c.round == event.round) & (samples.c.kind == "measured")
     connection.execute(update(samples).where(run).values(flags=event.flags))
 
 

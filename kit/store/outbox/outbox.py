@@ -133,7 +133,7 @@ class Outbox(EventSink):
 
     def take(self, *events: Event) -> None:
         """Store all events that a store keeps, or none."""
-        changes = [item for item in events if isinstance(item, Change) and not isinstance(item, SessionStarted)]
+        changes = [event for event in events if isinstance(event, Change) and not isinstance(event, SessionStarted)]
         if changes:
             self._send(*changes)
 

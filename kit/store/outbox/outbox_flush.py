@@ -89,39 +89,39 @@ def deliver(store: Receiver, directory: Path) -> Iterator[Delivery]:
             continue
         with suppress(OSError), opened as file:
             try:
-                found = _deliver(store, path, file, away)
+                delivery = _deliver(store, path, file, away)
             except AwayError as error:
                 away = error.message
-                found = _deliver(store, path, file, away)
-            if found:
-                yield found
+                delivery = _deliver(store, path, file, away)
+            if delivery:
+                yield delivery
 
 
 def _deliver(store: Receiver, path: Path, file: IO[bytes], away: str) -> Delivery | None:
     """Deliver one outbox. None if it was empty, or another kit has delivered it meanwhile. A running session's outbox
     is read, but not changed. ``away``: why no store is available. Raises AwayError."""
-    mine = try_lock(file.fileno())
+    locked = try_lock(file.fileno())
     file.seek(0)
     if not os.fstat(file.fileno()).st_nlink:
         return None  # what has its name now is another's
     try:
-        found = _read(file.read())
+        waiting = _read(file.read())
     except UnreadableError as error:
         return Delivery(path, path.stem, 0, "", f"it can't be delivered: {error.message}; move it away")
-    if found is None:
-        if mine:
+    if waiting is None:
+        if locked:
             path.unlink()  # its session was killed before it had begun
         return None
-    waits, killed = "" if mine else STILL_RUNS, False
-    if found.store != store.name:
-        waits = f"it is for {found.store}"
-    elif mine:
-        waits, killed = (away, False) if away else _give(store, found)
+    waits, killed = "" if locked else STILL_RUNS, False
+    if waiting.store != store.name:
+        waits = f"it is for {waiting.store}"
+    elif locked:
+        waits, killed = (away, False) if away else _give(store, waiting)
     if not waits:
         path.unlink()
-    if found.empty and not killed:
+    if waiting.empty and not killed:
         return None
-    return Delivery(path, found.session, found.runs, found.store, waits, killed)
+    return Delivery(path, waiting.session, waiting.runs, waiting.store, waits, killed)
 
 
 def _read(content: bytes) -> _Waiting | None:
@@ -130,26 +130,26 @@ def _read(content: bytes) -> _Waiting | None:
     if len(lines) < HEAD:
         return None
     head: dict[str, Any] = decode_json(dict[str, Any], lines[0])
-    found = _Waiting(str(head.get("store")), tuple(load_change(line) for line in lines[1:]))
-    if not found.session:
+    waiting = _Waiting(str(head.get("store")), tuple(load_change(line) for line in lines[1:]))
+    if not waiting.session:
         raise UnreadableError("it does not say of which session it is")
-    return found
+    return waiting
 
 
-def _give(store: Receiver, found: _Waiting) -> tuple[str, bool]:
+def _give(store: Receiver, waiting: _Waiting) -> tuple[str, bool]:
     """Return why the store refused the outbox, '' if it did not, and whether the session's end was recorded. Outcomes
     of a finished session are computed as usual. Raises AwayError."""
     try:
-        if not found.empty:
-            store.take(found.session, found.changes)
-        killed = _record_end(store, found.session)
+        if not waiting.empty:
+            store.take(waiting.session, waiting.changes)
+        killed = _record_end(store, waiting.session)
     except AwayError:
         raise
     except KitError as error:
         return error.message, False
-    if found.finished:
+    if waiting.finished:
         with suppress(KitError):  # a history works it out, too
-            store.keep_outcomes(store.get(found.session))
+            store.keep_outcomes(store.get(waiting.session))
     return "", killed
 
 

@@ -15,16 +15,18 @@ TRACKED = ("real", "durable", "cpu_total")
 
 def tracked_outcomes(analysis: Analysis) -> tuple[Outcome, ...]:
     """Return the outcomes with a ratio: whole runs by TRACKED, and the workload's own figures."""
-    found = outcomes(analysis.runs, analysis.comparisons)
-    return tuple(item for item in found if item.comparison.ratio is not None and _is_tracked(item))
+    session_outcomes = outcomes(analysis.runs, analysis.comparisons)
+    return tuple(
+        outcome for outcome in session_outcomes if outcome.comparison.ratio is not None and _is_tracked(outcome)
+    )
 
 
-def _is_tracked(item: Outcome) -> bool:
-    metric = item.comparison.metric
-    return metric not in METRICS or (metric in TRACKED and item.whole)
+def _is_tracked(outcome: Outcome) -> bool:
+    metric = outcome.comparison.metric
+    return metric not in METRICS or (metric in TRACKED and outcome.whole)
 
 
-def smaller_is_better(item: Comparison) -> Interval:
+def smaller_is_better(comparison: Comparison) -> Interval:
     """Return the ratio with its interval; where more of the figure is better, baseline / arm. Needs a ratio."""
-    assert item.estimate
-    return item.estimate if item.better != MORE else item.estimate.inverse
+    assert comparison.estimate
+    return comparison.estimate if comparison.better != MORE else comparison.estimate.inverse

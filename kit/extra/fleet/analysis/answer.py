@@ -70,29 +70,29 @@ class FleetAnswer:
         return sum(self.classes.values())
 
 
-def answer_sessions(found: Sequence[tuple[Session, Analysis]]) -> FleetAnswer:
+def answer_sessions(analysed: Sequence[tuple[Session, Analysis]]) -> FleetAnswer:
     """Return the answer of sessions just measured: real time of the whole run."""
     entries = []
-    for session, analysis in found:
-        made = outcomes(analysis.runs, whole_real(analysis.comparisons))
-        entries += [make_entry(session, item) for item in made if item.comparison.ratio]
-    return answer(found[0][0].title if found else "", entries)
+    for session, analysis in analysed:
+        whole_outcomes = outcomes(analysis.runs, whole_real(analysis.comparisons))
+        entries += [make_entry(session, outcome) for outcome in whole_outcomes if outcome.comparison.ratio]
+    return answer(analysed[0][0].title if analysed else "", entries)
 
 
 def answer(title: str, entries: Iterable[Entry]) -> FleetAnswer:
     """Return the answer for all arms of the entries, in one metric each. Each machine's newest session counts, if its
     kit, settings and digests agree with those of most machines."""
     by_arm = _by_arm(entries)
-    arms, left, classes, together = [], dict[LeftOut, None](), dict[str, str](), set[str]()
+    arms, left_out, classes, together = [], dict[LeftOut, None](), dict[str, str](), set[str]()
     for listed in by_arm.values():
-        kept, why = alike(listed)
-        left |= dict.fromkeys(why)
-        together |= {_name(entry) for entry in kept if _together(entry)}
-        ratios = [machine_ratio(entry) for entry in kept]
-        classes |= {item.machine: item.machine_class for item in ratios}
+        comparable, why = alike(listed)
+        left_out |= dict.fromkeys(why)
+        together |= {_name(entry) for entry in comparable if _together(entry)}
+        ratios = [machine_ratio(entry) for entry in comparable]
+        classes |= {ratio.machine: ratio.machine_class for ratio in ratios}
         arms.append(_arm(listed[-1].outcome.comparison, ratios, len(by_arm)))
     names = sorted(classes.values())
-    return FleetAnswer(title, tuple(arms), {name: names.count(name) for name in names}, tuple(left),
+    return FleetAnswer(title, tuple(arms), {name: names.count(name) for name in names}, tuple(left_out),
                       tuple(sorted(together)))  # fmt: skip
 
 
@@ -112,12 +112,12 @@ def _alone(entry: Entry) -> bool:
 
 def _by_arm(entries: Iterable[Entry]) -> dict[tuple[str, str, str], list[Entry]]:
     """Return the entries by arm, in the order of time."""
-    found: dict[tuple[str, str, str], list[Entry]] = {}
+    by_arm: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in sorted(entries, key=lambda item: (item.created, item.session)):
-        item = entry.outcome.comparison
-        if not is_control(item.arm) and item.ratio:
-            found.setdefault((item.arm, item.baseline, item.point), []).append(entry)
-    return found
+        comparison = entry.outcome.comparison
+        if not is_control(comparison.arm) and comparison.ratio:
+            by_arm.setdefault((comparison.arm, comparison.baseline, comparison.point), []).append(entry)
+    return by_arm
 
 
 def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[LeftOut]]:
@@ -126,31 +126,31 @@ def alike(entries: Sequence[Entry]) -> tuple[list[Entry], list[LeftOut]]:
     shared = [entry for entry in entries if SEVERAL in entry.worker]
     entries = [entry for entry in entries if SEVERAL not in entry.worker]
     groups = _groups(entries)
-    best = max(groups, key=lambda group: (len(group), max(item.created for item in group.values())), default={})
+    best = max(groups, key=lambda group: (len(group), max(entry.created for entry in group.values())), default={})
     some = next(iter(best.values()), None)
-    left = [LeftOut("", entry.session, SHARED) for entry in shared]
-    for machine, entry in {_machine(item): item for item in entries}.items():
+    left_out = [LeftOut("", entry.session, SHARED) for entry in shared]
+    for machine, entry in {_machine(entry): entry for entry in entries}.items():
         if some and machine not in best:
-            left.append(LeftOut(_name(entry), entry.session, "; ".join(_unlike(some, entry))))
-    for entry in {(_machine(item), item.worker): item for item in entries if _together(item)}.values():
+            left_out.append(LeftOut(_name(entry), entry.session, "; ".join(_unlike(some, entry))))
+    for entry in {(_machine(entry), entry.worker): entry for entry in entries if _together(entry)}.values():
         if (counts := best.get(_machine(entry))) and counts.worker != entry.worker:
-            left.append(LeftOut(_name(entry), entry.session, f"{_name(counts)} is a worker of the same machine"))
-    return sorted(best.values(), key=_name), left
+            left_out.append(LeftOut(_name(entry), entry.session, f"{_name(counts)} is a worker of the same machine"))
+    return sorted(best.values(), key=_name), left_out
 
 
 def _groups(entries: Sequence[Entry]) -> list[dict[str, Entry]]:
     """Return groups of entries that agree, with the last entry of each machine. Most have equal settings."""
     groups: list[tuple[str, Conditions, dict[str, Entry]]] = []
-    known: dict[Hashable, dict[str, Entry]] = {}
+    group_by_key: dict[Hashable, dict[str, Entry]] = {}
     for entry in entries:
-        kit, asked = entry.kit_version, _asked(entry)
-        key = kit, frozenset(asked.facts.items()), frozenset(asked.digests.items())
-        if key not in known:
-            mine = next((group for its, theirs, group in groups if its == kit and agree(theirs, asked)), None)
-            if mine is None:
-                groups.append((kit, asked, mine := {}))
-            known[key] = mine
-        known[key][_machine(entry)] = entry
+        kit, conditions = entry.kit_version, _asked(entry)
+        key = kit, frozenset(conditions.facts.items()), frozenset(conditions.digests.items())
+        if key not in group_by_key:
+            joined = next((group for its, theirs, group in groups if its == kit and agree(theirs, conditions)), None)
+            if joined is None:
+                groups.append((kit, conditions, joined := {}))
+            group_by_key[key] = joined
+        group_by_key[key][_machine(entry)] = entry
     return [group for _, _, group in groups]
 
 
@@ -167,9 +167,9 @@ def _name(entry: Entry) -> str:
     return entry.worker or entry.machine
 
 
-def _unlike(one: Entry, other: Entry) -> list[str]:
-    found = [] if one.kit_version == other.kit_version else [f"kit: {one.kit_version} → {other.kit_version}"]
-    return found + [str(item) for item in differences(_asked(one), _asked(other))]
+def _unlike(entry: Entry, other: Entry) -> list[str]:
+    kit_change = [] if entry.kit_version == other.kit_version else [f"kit: {entry.kit_version} → {other.kit_version}"]
+    return kit_change + [str(difference) for difference in differences(_asked(entry), _asked(other))]
 
 
 def _asked(entry: Entry) -> Conditions:
@@ -181,35 +181,35 @@ def _asked(entry: Entry) -> Conditions:
 
 
 def machine_ratio(entry: Entry) -> MachineRatio:
-    item = entry.outcome.comparison
-    degrees = estimators.own_degrees(item.n) + item.borrowed
+    comparison = entry.outcome.comparison
+    degrees = estimators.own_degrees(comparison.n) + comparison.borrowed
     return MachineRatio(
         _name(entry),
         class_of(entry.conditions.facts),
         entry.session,
-        Interval(entry.ratio, item.low, item.high, item.n),
-        _variance(item, degrees),
+        Interval(entry.ratio, comparison.low, comparison.high, comparison.n),
+        _variance(comparison, degrees),
         max(degrees, 1),
     )
 
 
-def _variance(item: Comparison, degrees: int) -> float | None:
+def _variance(comparison: Comparison, degrees: int) -> float | None:
     """Return the variance of the ratio's logarithm. ``spread`` is unbiased in the median; the mean over machines must
     be unbiased."""
-    if not item.spread:
+    if not comparison.spread:
         return None
-    return item.spread**2 / item.n * float(median_share(np.array(degrees)))
+    return comparison.spread**2 / comparison.n * float(median_share(np.array(degrees)))
 
 
-def _arm(item: Comparison, ratios: Sequence[MachineRatio], family: int) -> FleetArm:
-    names = sorted({one.machine_class for one in ratios})
+def _arm(comparison: Comparison, ratios: Sequence[MachineRatio], family: int) -> FleetArm:
+    names = sorted({ratio.machine_class for ratio in ratios})
     whole = over_machines(ratios, "" if len(names) > 1 else names[0], family)
-    made = FleetArm(item.arm, item.baseline, item.point, item.phase, item.metric, whole)
+    arm = FleetArm(comparison.arm, comparison.baseline, comparison.point, comparison.phase, comparison.metric, whole)
     if len(names) < 2:
-        return made
-    groups = [[one for one in ratios if one.machine_class == name] for name in names]
+        return arm
+    groups = [[ratio for ratio in ratios if ratio.machine_class == name] for name in names]
     classes = tuple(over_machines(group, group[0].machine_class, family) for group in groups)
-    return replace(made, classes=classes, apart=find_apart([[one.log for one in group] for group in groups]))
+    return replace(arm, classes=classes, apart=find_apart([[ratio.log for ratio in group] for group in groups]))
 
 
 def find_apart(groups: Sequence[Sequence[float]]) -> float | None:

@@ -93,27 +93,27 @@ class FleetRatio:
         return self.ratio.together.beside(1.0) if self.ratio else NO_INTERVAL
 
 
-def over_machines(found: Sequence[MachineRatio], machine_class: str = "", family: int = 1) -> FleetRatio:
+def over_machines(machines: Sequence[MachineRatio], machine_class: str = "", family: int = 1) -> FleetRatio:
     """Return the figures of one arm over these machines. ``family``: number of arms compared."""
-    made = FleetRatio(machine_class, tuple(found), family)
-    if len(found) < LEAST:
-        return replace(made, reason=f"{LEAST} are the minimum to show how machines differ")
-    effects = effects_of(found)
+    fleet_ratio = FleetRatio(machine_class, tuple(machines), family)
+    if len(machines) < LEAST:
+        return replace(fleet_ratio, reason=f"{LEAST} are the minimum to show how machines differ")
+    effects = effects_of(machines)
     fitted = fit(effects)
-    centre = _centre(fitted, len(found))
-    outliers = find_outliers(found)
-    fitting = [item for item in found if item not in [outlier.found for outlier in outliers]]
-    rest = _centre(fit(effects_of(fitting)), len(fitting)) if outliers and len(fitting) >= LEAST else None
+    centre = _centre(fitted, len(machines))
+    outliers = find_outliers(machines)
+    fitting = [machine for machine in machines if machine not in [outlier.found for outlier in outliers]]
+    without_outliers = _centre(fit(effects_of(fitting)), len(fitting)) if outliers and len(fitting) >= LEAST else None
     together = as_ratio(centre.interval(estimators.family_confidence(family)))
     draws = draw(effects)
     low, high = np.quantile(draws.another, ENDS)
     return replace(
-        made,
+        fleet_ratio,
         ratio=Estimate(**vars(as_ratio(centre.interval())), together=together),
-        spread=_spread(fitted, draws, not _noise_is_known(found)),
-        prediction=as_ratio(Interval(centre.estimate, float(low), float(high), len(found))),
+        spread=_spread(fitted, draws, not _noise_is_known(machines)),
+        prediction=as_ratio(Interval(centre.estimate, float(low), float(high), len(machines))),
         outliers=outliers,
-        without_outliers=as_ratio(rest.interval()) if rest else None,
+        without_outliers=as_ratio(without_outliers.interval()) if without_outliers else None,
     )
 
 
@@ -121,23 +121,39 @@ def _centre(fitted: Fit, machines: int) -> Centre:
     return Centre(float(fitted.mean), float(fitted.error), machines - 1, machines)
 
 
-def effects_of(found: Sequence[MachineRatio]) -> Effects:
+def effects_of(machines: Sequence[MachineRatio]) -> Effects:
     """Return the machines' effects. A machine with one round gets the noise of the others. If most have one round,
     noise is 0 and the spread includes it: a few machines' noise would pass for that of all."""
-    known = [item for item in found if item.variance is not None] if _noise_is_known(found) else []
-    of_round = float(np.median([(item.variance or 0.0) * item.ratio.n for item in known])) if known else 0.0
-    degrees = float(np.median([item.degrees for item in known])) if known else 1.0
+    with_variance = (
+        [machine for machine in machines if machine.variance is not None] if _noise_is_known(machines) else []
+    )
+    of_round = (
+        float(np.median([(machine.variance or 0.0) * machine.ratio.n for machine in with_variance]))
+        if with_variance
+        else 0.0
+    )
+    degrees = float(np.median([machine.degrees for machine in with_variance])) if with_variance else 1.0
     return Effects(
-        np.array([item.log for item in found]),
-        np.array([of_round / item.ratio.n if item.variance is None or not known else item.variance for item in found]),
-        np.array([degrees if item.variance is None or not known else float(item.degrees) for item in found]),
-        any(item.pooled for item in found),
-        np.array([float(item.ratio.n) for item in found]),
+        np.array([machine.log for machine in machines]),
+        np.array(
+            [
+                of_round / machine.ratio.n if machine.variance is None or not with_variance else machine.variance
+                for machine in machines
+            ]
+        ),
+        np.array(
+            [
+                degrees if machine.variance is None or not with_variance else float(machine.degrees)
+                for machine in machines
+            ]
+        ),
+        any(machine.pooled for machine in machines),
+        np.array([float(machine.ratio.n) for machine in machines]),
     )
 
 
-def _noise_is_known(found: Sequence[MachineRatio]) -> bool:
-    return 2 * sum(item.variance is not None for item in found) >= len(found)
+def _noise_is_known(machines: Sequence[MachineRatio]) -> bool:
+    return 2 * sum(machine.variance is not None for machine in machines) >= len(machines)
 
 
 def _spread(fitted: Fit, draws: Draws, with_noise: bool) -> Spread:
@@ -148,19 +164,19 @@ def _spread(fitted: Fit, draws: Draws, with_noise: bool) -> Spread:
     return Spread(math.sqrt(tau2), math.sqrt(low), math.sqrt(high), share, with_noise)
 
 
-def find_outliers(found: Sequence[MachineRatio]) -> tuple[Outlier, ...]:
+def find_outliers(machines: Sequence[MachineRatio]) -> tuple[Outlier, ...]:
     """Return the outliers, the farthest first. Two outliers hide each other, so the farthest is removed and the rest is
     tested again. All machines up to the last outlier count (Rosner 1983)."""
-    rest = list(found)
-    taken: list[Outlier] = []
-    for _ in range(min(_MOST_MISFITS, max(1, len(found) // _OF_MACHINES))):
-        if len(rest) < LEAST_TO_FIT:
+    remaining = list(machines)
+    removed: list[Outlier] = []
+    for _ in range(min(_MOST_MISFITS, max(1, len(machines) // _OF_MACHINES))):
+        if len(remaining) < LEAST_TO_FIT:
             break
-        chances: Floats = find_chances(effects_of(rest))
+        chances: Floats = find_chances(effects_of(remaining))
         farthest = int(chances.argmin())
-        taken.append(Outlier(rest.pop(farthest), float(chances[farthest])))
-    standing = [i for i, item in enumerate(taken) if item.p < MISFIT_LEVEL]
-    return tuple(taken[: standing[-1] + 1]) if standing else ()
+        removed.append(Outlier(remaining.pop(farthest), float(chances[farthest])))
+    standing = [i for i, outlier in enumerate(removed) if outlier.p < MISFIT_LEVEL]
+    return tuple(removed[: standing[-1] + 1]) if standing else ()
 
 
 def split_ratios(logs: Sequence[tuple[str, str, str, Floats]]) -> tuple[MachineRatio, ...]:
@@ -169,10 +185,10 @@ def split_ratios(logs: Sequence[tuple[str, str, str, Floats]]) -> tuple[MachineR
     (one-way random-effects analysis of variance)."""
     degrees = sum(values.size - 1 for *_, values in logs)
     squares = sum(float(((values - values.mean()) ** 2).sum()) for *_, values in logs)
-    made = []
+    ratios = []
     for machine, machine_class, session, values in logs:
         variance = squares / degrees / values.size if degrees else None
         error = None if variance is None else math.sqrt(variance)
-        own = as_ratio(Centre(float(values.mean()), error, degrees, int(values.size)).interval())
-        made.append(MachineRatio(machine, machine_class, session, own, variance, max(degrees, 1), True))
-    return tuple(made)
+        ratio = as_ratio(Centre(float(values.mean()), error, degrees, int(values.size)).interval())
+        ratios.append(MachineRatio(machine, machine_class, session, ratio, variance, max(degrees, 1), True))
+    return tuple(ratios)

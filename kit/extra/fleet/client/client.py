@@ -91,9 +91,9 @@ class Fleet:
         own clock."""
         now = time.monotonic()
         for address, worker in workers.items():
-            seen = float(worker["last_seen"])
-            if self._seen.get(address, (None,))[0] != seen:
-                self._seen[address] = seen, now
+            last_seen = float(worker["last_seen"])
+            if self._seen.get(address, (None,))[0] != last_seen:
+                self._seen[address] = last_seen, now
 
     def silence(self, address: str) -> float:
         """Return the seconds since the scheduler last heard of a worker, as far as ``members`` has found."""
@@ -102,9 +102,9 @@ class Fleet:
     def why_lost(self, address: str) -> str:
         """Return what the scheduler knows of a worker that has left. Raises SchedulerLostError, SilentError."""
         # Any machine can log an event under any name.
-        told = [event for _, event in self._asked(lambda: self._events(address)) if isinstance(event, dict)]
-        closed = [str(event.get("reason")) for event in told if event.get("action") == "closing-worker"]
-        removed = [str(event.get("stimulus_id")) for event in told if event.get("action") == "remove-worker"]
+        events = [event for _, event in self._asked(lambda: self._events(address)) if isinstance(event, dict)]
+        closed = [str(event.get("reason")) for event in events if event.get("action") == "closing-worker"]
+        removed = [str(event.get("stimulus_id")) for event in events if event.get("action") == "remove-worker"]
         if not removed:
             return "this connection to the scheduler broke"
         if any(reason.startswith("check-worker-ttl") for reason in removed):
@@ -115,17 +115,17 @@ class Fleet:
 
     def busy(self) -> Mapping[str, tuple[str, ...]]:
         """Return the keys of running shares, by address."""
-        found = self._asked(lambda: self._client.sync(self._scheduler.processing, callback_timeout=ANSWERS))
-        return {str(address): tuple(map(str, keys)) for address, keys in found.items()}
+        keys_by_address = self._asked(lambda: self._client.sync(self._scheduler.processing, callback_timeout=ANSWERS))
+        return {str(address): tuple(map(str, keys)) for address, keys in keys_by_address.items()}
 
     def status(self) -> tuple[MemberStatus, ...]:
         """Return all machines with their running shares. Raises SchedulerLostError."""
         workers, busy = self._workers(), self.busy()
-        found = []
+        statuses = []
         for address, member in _members(workers).items():
             runs = [ShareStatus(key, _progress(workers[address], key)) for key in busy.get(address, ())]
-            found.append(MemberStatus(member, tuple(runs)))
-        return tuple(found)
+            statuses.append(MemberStatus(member, tuple(runs)))
+        return tuple(statuses)
 
     def _asked(self, question: Callable[[], Any]) -> Any:
         if self._client.status != "running":
@@ -212,10 +212,10 @@ def _failure(future: Future[str]) -> Failed | None:
     """Return why a share ended with an error; None if its machine was lost. The error itself comes as a pickle, which
     names its class and is not read."""
     try:
-        said = future.exception(timeout=ANSWERS)
+        raised = future.exception(timeout=ANSWERS)
     except Exception as error:  # any error of Dask for what a machine sends
-        said = error
-    pickled = next((item for item in getattr(said, "args", ()) if isinstance(item, bytes)), b"")
+        raised = error
+    pickled = next((argument for argument in getattr(raised, "args", ()) if isinstance(argument, bytes)), b"")
     return None if b"KilledWorker" in pickled else _failed("failed")
 
 
@@ -224,12 +224,12 @@ def _failed(what: str) -> Failed:
 
 
 def _members(workers: Mapping[str, Any]) -> Mapping[str, Member]:
-    found = {}
+    members = {}
     for address, worker in workers.items():
         if DESCRIPTION in worker:
             with suppress(UnreadableError):  # another kit's
-                found[str(address)] = decode(Member, worker[DESCRIPTION])
-    return dict(sorted(found.items(), key=lambda item: counted(item[1].name)))
+                members[str(address)] = decode(Member, worker[DESCRIPTION])
+    return dict(sorted(members.items(), key=lambda item: counted(item[1].name)))
 
 
 def _progress(worker: Mapping[str, Any], key: str) -> Progress | None:
@@ -249,9 +249,9 @@ def fleet_at(address: Address, patience: float = ANSWERS) -> Iterator[Fleet]:
     from distributed import Client
 
     restrict()
-    shown = greet(address, "client", patience)
+    tls_settings = greet(address, "client", patience)
     try:
-        client = Client(address.url, security=shown, timeout=ANSWERS, set_as_default=False, name="kit")
+        client = Client(address.url, security=tls_settings, timeout=ANSWERS, set_as_default=False, name="kit")
     except (OSError, TimeoutError) as error:
         raise AbsentError(f"no scheduler at {address.url}: {error}", "start one with kit fleet scheduler") from None
     fleet = Fleet(client)

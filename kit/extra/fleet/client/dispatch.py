@@ -161,8 +161,8 @@ class Dispatch:
             silent = fleet.silence(address)
             text = f"silent for {silent:.0f} s; lost after {SILENCE} s" if silent > _SILENT else "answers again"
             self._note_silence(address, silent > _SILENT, f"{member.name}: {text}")
-        taken = {address for address, _ in self._given.values()}
-        idle = {address: member for address, member in members.items() if address not in taken}
+        busy = {address for address, _ in self._given.values()}
+        idle = {address: member for address, member in members.items() if address not in busy}
         shares = {}
         able = [member for member in idle.values() if self._deaths[member.name] < _DEATHS]
         addresses = {id(member): address for address, member in idle.items()}
@@ -224,5 +224,5 @@ class Dispatch:
             raise RunError(f"no machine is left{lost}", self._fix())
 
     def _fix(self) -> str:
-        kept = "what was measured is kept; see the workers' logs"
-        return f"continue with {self.again}; {kept}" if self.again else kept
+        advice = "what was measured is kept; see the workers' logs"
+        return f"continue with {self.again}; {advice}" if self.again else advice

@@ -48,14 +48,14 @@ class EachCourse:
         return False
 
     def assign(self, idle: Sequence[Member]) -> Sequence[tuple[Member, Share]]:
-        found = []
+        assigned = []
         for member in idle:
             if member.name in self._open and member.name not in self._given:
                 self._given.add(member.name)
                 if member.name in self._left:
                     self._awaited.add(member.name)
-                found.append((member, self._shares[member.name]))
-        return found
+                assigned.append((member, self._shares[member.name]))
+        return assigned
 
     def on_event(self, member: Member, event: Event) -> None:
         """Raises UnreadableError if the machine sends an invalid message."""
@@ -77,8 +77,10 @@ class EachCourse:
         if name in self._awaited:
             self._awaited.discard(name)
             if not self._awaited and self._left.keys() == self._remotes.keys():
-                done = sum(item.kind == "measured" for mine in self.results().values() for item in mine.samples)
-                self._observer.take(RunsPlanned(sum(self._left.values()), done))
+                runs_done = sum(
+                    sample.kind == "measured" for session in self.results().values() for sample in session.samples
+                )
+                self._observer.take(RunsPlanned(sum(self._left.values()), runs_done))
 
     def end(self, member: Member, last: Last | None) -> None:
         self._given.discard(member.name)

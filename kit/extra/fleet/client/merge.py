@@ -20,10 +20,10 @@ from kit.model.machine import Member
 from kit.model.sample import RUN_ORDER, Sample
 
 
-def merged_facts(told: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def merged_facts(facts_by_machine: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Merge the facts of machines: if they differ, each text with its machines."""
-    keys = dict.fromkeys(key for facts in told.values() for key in facts)
-    return {key: _merged({name: facts.get(key, "none") for name, facts in told.items()}) for key in keys}
+    keys = dict.fromkeys(key for facts in facts_by_machine.values() for key in facts)
+    return {key: _merged({name: facts.get(key, "none") for name, facts in facts_by_machine.items()}) for key in keys}
 
 
 def _merged(texts: Mapping[str, str]) -> str:
@@ -37,9 +37,9 @@ def _merged(texts: Mapping[str, str]) -> str:
 
 def member_facts(members: Sequence[Member]) -> Iterator[Fact]:
     """Return the facts of the machines that a session runs on."""
-    named = sorted({member.kind for member in members if member.named})
-    if named:
-        yield CLASS.fact("; ".join(named))
+    classes = sorted({member.kind for member in members if member.named})
+    if classes:
+        yield CLASS.fact("; ".join(classes))
     yield WORKER.fact(SEVERAL.join(member.name for member in members))
     yield MACHINE.fact(SEVERAL.join(sorted({member.machine for member in members})))
     together = [member.name for member in members if member.together]
@@ -56,9 +56,9 @@ def machine_facts(members: Sequence[Member], earlier: Mapping[str, str]) -> Iter
     yield MACHINE.fact(SEVERAL.join(sorted(set(machines.values()))))
 
 
-def rounds_facts(made: Mapping[str, Iterable[int]]) -> Iterator[Fact]:
+def rounds_facts(rounds_by_machine: Mapping[str, Iterable[int]]) -> Iterator[Fact]:
     """Yield facts on which machine made which rounds."""
-    for name, rounds in made.items():
+    for name, rounds in rounds_by_machine.items():
         yield ROUNDS_OF.fact(", ".join(map(str, sorted(rounds))), name)
 
 
@@ -72,8 +72,9 @@ def check_digests(first: Sample, of_first: str, sample: Sample, of_sample: str) 
     ours, theirs = dict(first.digests), dict(sample.digests)
     for name in sorted({*ours, *theirs}):
         if ours.get(name) != theirs.get(name):
-            one, other = (found.get(name, "none")[:12] for found in (ours, theirs))
+            first_digest, sample_digest = (digests.get(name, "none")[:12] for digests in (ours, theirs))
             raise UsageError(
-                f"{sample.arm}: another {name} on {of_sample} ({other}) than on {of_first} ({one}); they are not mixed",
+                f"{sample.arm}: another {name} on {of_sample} ({sample_digest}) than on {of_first} ({first_digest}); "
+                "they are not mixed",
                 _BRING_SAME if name != RUN_ORDER else _ORDER_SAME,
             )

@@ -166,13 +166,13 @@ def run_each(request: Request, context: FleetContext) -> tuple[Session, ...]:
             interrupted = True
         finally:
             policy.give_up()
-        found = tuple(policy.results().values())
-        for session in found:
+        results = tuple(policy.results().values())
+        for session in results:
             if session.status == DONE:
                 context.store.keep_outcomes(session)
     if interrupted:
-        raise EachInterrupted(found)
-    return found
+        raise EachInterrupted(results)
+    return results
 
 
 def _runs(plan: Plan) -> int:
@@ -185,9 +185,9 @@ def _chosen(request: Request, context: FleetContext, plan: Plan | None = None) -
         raise UsageError(
             "a fleet measures with engines of its own", "leave out --engine system, or run kit compare there"
         )
-    named = (plan or check_request(request, docker=Docker(), here=False).plan).arms
+    requested = (plan or check_request(request, docker=Docker(), here=False).plan).arms
     # A guest has its own drivers, and the default arms follow the machines.
-    arms = named if (plan or request.arms) and not request.guest else ()
+    arms = requested if (plan or request.arms) and not request.guest else ()
     with fleet_at(context.address) as fleet:
         members, busy = fleet.members(), fleet.busy()
     free = sorted(members, key=lambda address: bool(busy.get(address)))
@@ -238,11 +238,13 @@ def _with_arms(request: Request, members: Sequence[Member], context: FleetContex
 
 def _dockers(members: Sequence[Member]) -> str:
     """Return in words which machines have which Docker."""
-    found: dict[str, list[str]] = {}
+    names_by_docker: dict[str, list[str]] = {}
     for member in members:
         docker = member.docker
-        found.setdefault(f"{docker.version} with {docker.driver}" if docker.version else "none", []).append(member.name)
-    return "; ".join(f"{what} on {listed(names, _NAMED)}" for what, names in found.items())
+        names_by_docker.setdefault(f"{docker.version} with {docker.driver}" if docker.version else "none", []).append(
+            member.name
+        )
+    return "; ".join(f"{what} on {listed(names, _NAMED)}" for what, names in names_by_docker.items())
 
 
 def _planned(request: Request, members: tuple[Member, ...], docker: Docker, context: FleetContext) -> Session:

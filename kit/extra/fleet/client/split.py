@@ -66,8 +66,8 @@ class SplitCourse:
         for number, name in self._had.items():
             if number in whole:
                 self._made.setdefault(name, set()).add(number)
-        kept = {number for numbers in self._made.values() for number in numbers}
-        self._pending = [number for number in range(1, plan.rounds + 1) if number not in kept]
+        complete = {number for numbers in self._made.values() for number in numbers}
+        self._pending = [number for number in range(1, plan.rounds + 1) if number not in complete]
         self._given: dict[str, list[int]] = {}
         self._held: dict[str, dict[int, dict[_Key, Sample]]] = {}  # runs of incomplete rounds
         self._able: dict[str, frozenset[str]] = {}
@@ -127,7 +127,7 @@ class SplitCourse:
             return []
         names = [member.name for member in takers]
         assigned = dict(zip(names, self._dealt_to(names), strict=True))
-        found = []
+        assignments = []
         for member in takers[: 1 if first else None]:
             rounds = assigned.pop(member.name)
             self._had |= dict.fromkeys(rounds, member.name)
@@ -135,17 +135,17 @@ class SplitCourse:
             self._held[member.name] = {}
             self._chosen.setdefault(member.name, member)
             session = local_session(self._head, member.name).with_facts(member_facts([member]))
-            found.append((member, Share(session, tuple(rounds), self._head.id)))
-        self._say_dealt(found)
+            assignments.append((member, Share(session, tuple(rounds), self._head.id)))
+        self._say_dealt(assignments)
         self._pending = sorted(number for rounds in assigned.values() for number in rounds)
         if assigned:
-            self._say(found[0][0], "decides whether arms are interleaved; the others wait for that")
+            self._say(assignments[0][0], "decides whether arms are interleaved; the others wait for that")
         if self._dealt:
-            begin = {member.name for member, _ in found}
+            begin = {member.name for member, _ in assignments}
             self._anew, self._awaited = self._anew | begin, self._awaited | begin
         self._dealt = True
         self._store_facts()
-        return found
+        return assignments
 
     def _dealt_to(self, names: Sequence[str]) -> list[list[int]]:
         """Distribute the pending rounds equally, up to a difference of one. A machine keeps its earlier rounds: it may
@@ -176,19 +176,19 @@ class SplitCourse:
     def on_event(self, member: Member, event: Event) -> None:
         """Raises UnreadableError if the machine sends an invalid message."""
         event = self._bounds(member).checked(event)
-        shown = MachineEvents(self._observer, member.name)
+        machine_events = MachineEvents(self._observer, member.name)
         match event:
             case Told():
-                shown.take(event)
+                machine_events.take(event)
             case PhaseStarted():
                 self._begin_anew(member)
-                shown.take(event)
+                machine_events.take(event)
             case SampleTaken():
                 sample = replace(event.sample, log=f"{member.name}:{event.sample.log}")
                 if sample.kind == "measured" and sample.round in self._given.get(member.name, ()):
                     self._held[member.name].setdefault(sample.round, {})[_key(sample)] = sample
                     self._keep_whole(member, [sample.round])
-                shown.take(replace(event, sample=sample))
+                machine_events.take(replace(event, sample=sample))
             case FactsKnown():
                 self._update(member, event)
             case RunFlagged():
@@ -226,9 +226,9 @@ class SplitCourse:
         if self.done:
             self.settle()
 
-    def _update(self, member: Member, known: FactsKnown) -> None:
+    def _update(self, member: Member, event: FactsKnown) -> None:
         """Check new facts, and which arms can't run there: they must be the same on all machines of one session."""
-        able = frozenset(self._head.arms) - {item.arm for item in known.not_run}
+        able = frozenset(self._head.arms) - {blocked.arm for blocked in event.not_run}
         other = next((name for name in self._able if name != member.name), member.name)  # all the others have the same
         if self._able.get(other, able) != able:
             arms = ", ".join(sorted(self._able[other] ^ able))
@@ -237,12 +237,12 @@ class SplitCourse:
                 "run kit doctor there; or leave out the machine: --where 'name!=…'",
             )
         self._able[member.name] = able
-        self._told[member.name] = dict(known.facts)
-        if self._head.not_run != known.not_run:
-            self._head = replace(self._head, not_run=known.not_run)
+        self._told[member.name] = dict(event.facts)
+        if self._head.not_run != event.not_run:
+            self._head = replace(self._head, not_run=event.not_run)
             self._facts_stored = 0.0  # it determines which rounds are complete
         if undecided(self._head):
-            self._head = ordered_as(self._head, known.facts)
+            self._head = ordered_as(self._head, event.facts)
         self._facts_due = True
         self._keep_whole(member, list(self._held.get(member.name, ())))
 
@@ -253,14 +253,16 @@ class SplitCourse:
 
     def _store_facts(self) -> None:
         members = [self._chosen[name] for name in sorted(self._told) if name in self._chosen]
-        held = {name: [*self._made.get(name, ()), *self._given.get(name, ())] for name in {**self._made, **self._given}}
-        rounds = list(rounds_facts({name: rounds for name, rounds in held.items() if rounds}))
+        rounds_by_machine = {
+            name: [*self._made.get(name, ()), *self._given.get(name, ())] for name in {**self._made, **self._given}
+        }
+        rounds = list(rounds_facts({name: rounds for name, rounds in rounds_by_machine.items() if rounds}))
         gone = {fact.key for fact in ROUNDS_OF.find(self._head.facts)}
         before = {key: text for key, text in self._head.facts.items() if key not in gone}
         head = replace(self._head, facts={**before, **merged_facts(self._told)})
         if members:
             head = head.with_facts([*member_facts(members), *machine_facts(members, self._head.facts)])
-        if names := sorted({*held, *self._told}, key=counted):
+        if names := sorted({*rounds_by_machine, *self._told}, key=counted):
             head = head.with_facts([WORKER.fact(SEVERAL.join(names))])
         self._head = head.with_facts([*rounds, *FLEET.find(self._head.facts)])  # a machine may not name the command
         self._facts_due, self._facts_stored = False, time.monotonic()
@@ -270,11 +272,11 @@ class SplitCourse:
         """Keep the machine's runs of its complete rounds."""
         if member.name not in self._able:
             return
-        wanted = {(arm, point) for arm in self._able[member.name] for point in self._plan.points}
+        complete = {(arm, point) for arm in self._able[member.name] for point in self._plan.points}
         for round_ in rounds:
-            mine = self._held[member.name].get(round_, {})
-            if round_ in self._given.get(member.name, ()) and {(arm, point) for arm, point, _ in mine} >= wanted:
-                self._keep(member, round_, list(mine.values()))
+            samples = self._held[member.name].get(round_, {})
+            if round_ in self._given.get(member.name, ()) and {(arm, point) for arm, point, _ in samples} >= complete:
+                self._keep(member, round_, list(samples.values()))
                 del self._held[member.name][round_]
 
     def _keep(self, member: Member, round_: int, samples: Sequence[Sample]) -> None:

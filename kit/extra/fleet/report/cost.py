@@ -54,8 +54,8 @@ def view_fleet_cost(fleet: FleetAnswer) -> FleetView:
         *left_lines(fleet.left_out),
         *_notes(fleet),
     ]
-    rows = list(_rows(fleet)) if any(item.whole.ratio for item in fleet.arms) else []
-    sessions = [machine.session for item in fleet.arms for machine in item.whole.machines]
+    rows = list(_rows(fleet)) if any(arm.whole.ratio for arm in fleet.arms) else []
+    sessions = [machine.session for arm in fleet.arms for machine in arm.whole.machines]
     return FleetView(headline(fleet), rows, lines, list(_machine_rows(fleet)), sessions)
 
 
@@ -81,89 +81,89 @@ def headline(fleet: FleetAnswer) -> str:
         return f"{fleet.title}: no machine has compared an arm"
     several = f" of {len(fleet.classes)} classes" if len(fleet.classes) > 1 else ""
     where = f"{fleet.title} on {fleet.machines} machine{'s' if fleet.machines != 1 else ''}{several}"
-    said = []
+    parts = []
     for verdict, word in _WORDS:
-        mine = [item for item in fleet.arms if item.whole.verdict == verdict]
-        if mine:
-            said.append(f"{word}: {', '.join(_said(item) for item in mine)}")
-    if not said:
-        if not any(item.whole.machines for item in fleet.arms):
+        arms = [arm for arm in fleet.arms if arm.whole.verdict == verdict]
+        if arms:
+            parts.append(f"{word}: {', '.join(_said(arm) for arm in arms)}")
+    if not parts:
+        if not any(arm.whole.machines for arm in fleet.arms):
             return f"{where}: none of them has a valid figure of {fleet.arms[0].metric}"
         return f"{where}: {fleet.arms[0].whole.reason or 'no interval'}"
-    return f"{where}: {'; '.join(said)}"
+    return f"{where}: {'; '.join(parts)}"
 
 
-def _said(item: FleetArm) -> str:
-    name = f"{item.arm}{units.at(item.point)}"
-    whole = item.whole
+def _said(arm: FleetArm) -> str:
+    name = f"{arm.arm}{units.at(arm.point)}"
+    whole = arm.whole
     return name if whole.ratio is None else f"{name} ({percent_interval(whole.ratio)})"
 
 
 def _rows(fleet: FleetAnswer) -> Iterator[Sequence[str]]:
-    for item in fleet.arms:
-        yield _row(units.against(item), item.whole)
-        for one in item.classes:
-            yield _row(f"└ {textwrap.shorten(one.machine_class, _CLASS, placeholder='…')}", one)
+    for arm in fleet.arms:
+        yield _row(units.against(arm), arm.whole)
+        for class_ratio in arm.classes:
+            yield _row(f"└ {textwrap.shorten(class_ratio.machine_class, _CLASS, placeholder='…')}", class_ratio)
 
 
-def _row(name: str, item: FleetRatio) -> Sequence[str]:
-    if item.ratio is None:
-        return name, str(len(item.machines)), units.NOTHING, units.NOTHING, units.NOTHING  # the headline says why
+def _row(name: str, ratio: FleetRatio) -> Sequence[str]:
+    if ratio.ratio is None:
+        return name, str(len(ratio.machines)), units.NOTHING, units.NOTHING, units.NOTHING  # the headline says why
     return (
         name,
-        str(len(item.machines)),
-        percent_interval(item.ratio),
-        _prediction(item),
-        spread(item),
+        str(len(ratio.machines)),
+        percent_interval(ratio.ratio),
+        _prediction(ratio),
+        spread(ratio),
     )
 
 
 def _machine_rows(fleet: FleetAnswer) -> Iterator[Sequence[str]]:
-    for item in fleet.arms:
-        for machine, is_outlier in _judged(item):
-            found = machine.ratio
-            change = percent_interval(found)
-            said = {None: units.NOTHING, True: "yes", False: "no"}[is_outlier]
-            yield units.against(item), machine.machine, str(found.n), change, said
+    for arm in fleet.arms:
+        for machine, is_outlier in _judged(arm):
+            ratio = machine.ratio
+            change = percent_interval(ratio)
+            word = {None: units.NOTHING, True: "yes", False: "no"}[is_outlier]
+            yield units.against(arm), machine.machine, str(ratio.n), change, word
 
 
-def _judged(item: FleetArm) -> Iterator[tuple[MachineRatio, bool | None]]:
+def _judged(arm: FleetArm) -> Iterator[tuple[MachineRatio, bool | None]]:
     """Yield its machines, and whether each is an outlier; None where its class has too few machines."""
-    outliers = _outliers(item)
-    many = [one for one in item.classes or (item.whole,) if len(one.machines) >= LEAST_TO_FIT]
-    told = {machine.machine for one in many for machine in one.machines}
-    for machine in item.whole.machines:
-        yield machine, machine in outliers if machine.machine in told else None
+    outliers = _outliers(arm)
+    many = [class_ratio for class_ratio in arm.classes or (arm.whole,) if len(class_ratio.machines) >= LEAST_TO_FIT]
+    tested = {machine.machine for class_ratio in many for machine in class_ratio.machines}
+    for machine in arm.whole.machines:
+        yield machine, machine in outliers if machine.machine in tested else None
 
 
-def _outliers(item: FleetArm) -> list[MachineRatio]:
+def _outliers(arm: FleetArm) -> list[MachineRatio]:
     """Return outliers, within their class if there are several."""
-    return [outlier.found for one in item.classes or (item.whole,) for outlier in one.outliers]
+    return [outlier.found for class_ratio in arm.classes or (arm.whole,) for outlier in class_ratio.outliers]
 
 
-def _prediction(item: FleetRatio) -> str:
-    if item.prediction is None or item.prediction.low is None or item.prediction.high is None:
+def _prediction(ratio: FleetRatio) -> str:
+    if ratio.prediction is None or ratio.prediction.low is None or ratio.prediction.high is None:
         return units.NOTHING
-    return percent_range(item.prediction.low, item.prediction.high)
+    return percent_range(ratio.prediction.low, ratio.prediction.high)
 
 
-def spread(item: FleetRatio) -> str:
+def spread(ratio: FleetRatio) -> str:
     """Return ``2.3 % [1.1, 5.2]``: one standard deviation, with its interval."""
-    if item.spread is None:
+    if ratio.spread is None:
         return units.NOTHING
     tau, low, high = (
-        100 * math.expm1(min(value, 5.0)) for value in (item.spread.tau, item.spread.low, item.spread.high)
+        100 * math.expm1(min(value, 5.0)) for value in (ratio.spread.tau, ratio.spread.low, ratio.spread.high)
     )
     return size_interval(tau, low, high)
 
 
 def _few_lines(fleet: FleetAnswer) -> Iterator[str]:
     """Return lines of each machine's result, for arms that too few machines have measured."""
-    few = [(item, machine) for item in fleet.arms if item.whole.ratio is None for machine in item.whole.machines]
-    for item, machine in few[:_MOST]:
-        found = machine.ratio
-        change = percent_interval(found)
-        yield f"{machine.machine}, {units.against(item)}: {change} by itself; kit show {machine.session}"
+    few = [(arm, machine) for arm in fleet.arms if arm.whole.ratio is None for machine in arm.whole.machines]
+    for arm, machine in few[:_MOST]:
+        ratio = machine.ratio
+        change = percent_interval(ratio)
+        yield f"{machine.machine}, {units.against(arm)}: {change} by itself; kit show {machine.session}"
     if len(few) > _MOST:
         yield f"{len(few) - _MOST} more figures of single machines: --format csv"
 
@@ -178,20 +178,22 @@ def _together_lines(fleet: FleetAnswer) -> Iterator[str]:
 
 def _fit_lines(fleet: FleetAnswer) -> Iterator[str]:
     """Return lines on outliers, within their class if there are several."""
-    for item in fleet.arms:
-        for one in item.classes or (item.whole,):
-            for outlier in one.outliers:
-                found = outlier.found.ratio
+    for arm in fleet.arms:
+        for class_ratio in arm.classes or (arm.whole,):
+            for outlier in class_ratio.outliers:
+                ratio = outlier.found.ratio
                 yield (
-                    f"outlier: {outlier.found.machine}, {units.against(item)}: "
-                    f"{percent_interval(found)} by itself, "
-                    f"{units.chance(outlier.p)} among {len(one.machines)} machines; kit show {outlier.found.session}"
+                    f"outlier: {outlier.found.machine}, {units.against(arm)}: "
+                    f"{percent_interval(ratio)} by itself, "
+                    f"{units.chance(outlier.p)} among {len(class_ratio.machines)} machines; "
+                    f"kit show {outlier.found.session}"
                 )
-            if others := one.without_outliers:
-                rest = percent_interval(others)
-                which = "it" if len(one.outliers) == 1 else f"these {len(one.outliers)}"
+            if others := class_ratio.without_outliers:
+                mean_without = percent_interval(others)
+                which = "it" if len(class_ratio.outliers) == 1 else f"these {len(class_ratio.outliers)}"
                 yield (
-                    f"the mean includes outliers; {units.against(item)} without {which}: {rest} of {others.n} machines"
+                    f"the mean includes outliers; {units.against(arm)} without {which}: {mean_without} of "
+                    f"{others.n} machines"
                 )
 
 
@@ -199,9 +201,7 @@ def _class_lines(fleet: FleetAnswer) -> Iterator[str]:
     if len(fleet.classes) > 1:
         classes = [f"{count} of {name}" for name, count in fleet.classes.items()]
         yield f"classes: {listed(classes, _MOST, '; ')}"
-    differing = [
-        f"{units.against(item)} ({units.chance(item.apart or 0.0)})" for item in fleet.arms if item.classes_differ
-    ]
+    differing = [f"{units.against(arm)} ({units.chance(arm.apart or 0.0)})" for arm in fleet.arms if arm.classes_differ]
     if differing:
         advice = "read each class separately; the overall mean describes none of them"
         yield f"classes differ: {', '.join(differing)}: {advice}"
@@ -211,51 +211,56 @@ def left_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
     """Return a line for each reason, the most frequent first: ``left out: 14 machines, kit: 1 → 2: b07 (session …),
     …``."""
     reasons: dict[str, list[LeftOut]] = {}
-    for item in left_out:
-        reasons.setdefault(item.why, []).append(item)
+    for omitted in left_out:
+        reasons.setdefault(omitted.why, []).append(omitted)
     ordered = sorted(reasons.items(), key=lambda reason: -len(reason[1]))
-    for why, found in ordered[:_MOST]:
-        names = [f"{item.machine} (session {item.session})" if item.machine else item.session for item in found]
-        what = "machine" if found[0].machine else "session"
-        count = f"{len(found)} {what}{'s' if len(found) > 1 else ''}"
+    for why, group in ordered[:_MOST]:
+        names = [
+            f"{omitted.machine} (session {omitted.session})" if omitted.machine else omitted.session
+            for omitted in group
+        ]
+        what = "machine" if group[0].machine else "session"
+        count = f"{len(group)} {what}{'s' if len(group) > 1 else ''}"
         yield f"left out: {count}, {why}: {listed(names, _NAMED)}"
     if len(ordered) > _MOST:
-        rest = sum(len(found) for _, found in ordered[_MOST:])
-        yield f"left out: {rest} more, for {len(ordered) - _MOST} other reasons: --format json names them"
+        remaining = sum(len(group) for _, group in ordered[_MOST:])
+        yield f"left out: {remaining} more, for {len(ordered) - _MOST} other reasons: --format json names them"
 
 
 def _notes(fleet: FleetAnswer) -> Iterator[str]:
-    known = [one for item in fleet.arms for one in (item.whole, *item.classes) if one.spread]
-    if not known:
+    with_spread = [ratio for arm in fleet.arms for ratio in (arm.whole, *arm.classes) if ratio.spread]
+    if not with_spread:
         return
     yield (
         "prediction interval: 95 % range for the penalty of a machine not measured; spread: standard deviation of "
         "the machines' true penalties, without the noise of their rounds, with its 95 % interval"
     )
-    if any(one.spread and one.spread.with_noise for one in known):
+    if any(ratio.spread and ratio.spread.with_noise for ratio in with_spread):
         yield "most machines ran one round: the noise of a round is unknown, and the spread includes it"
 
 
 def fleet_cost_rows(fleet: FleetAnswer) -> Iterator[dict[str, Any]]:
     """Return one flat row for each arm and class, then one for each of its machines."""
-    for item in fleet.arms:
-        for one in (item.whole, *item.classes):
-            common = {"scenario": fleet.title, "arm": item.arm, "baseline": item.baseline, "point": item.point,
-                      "phase": item.phase, "metric": item.metric, "class": one.machine_class}  # fmt: skip
+    for arm in fleet.arms:
+        for class_ratio in (arm.whole, *arm.classes):
+            common = {"scenario": fleet.title, "arm": arm.arm, "baseline": arm.baseline, "point": arm.point,
+                      "phase": arm.phase, "metric": arm.metric, "class": class_ratio.machine_class}  # fmt: skip
             yield {
-                **common, "machine": "", "session": "", "machines": len(one.machines),
-                **estimate_columns("ratio", one.ratio),
-                "tau": one.spread and one.spread.tau, "tau_low": one.spread and one.spread.low,
-                "tau_high": one.spread and one.spread.high, "i_squared": one.spread and one.spread.share,
-                "prediction_low": one.prediction and one.prediction.low,
-                "prediction_high": one.prediction and one.prediction.high,
-                "outlier": None, "reason": one.reason,
+                **common, "machine": "", "session": "", "machines": len(class_ratio.machines),
+                **estimate_columns("ratio", class_ratio.ratio),
+                "tau": class_ratio.spread and class_ratio.spread.tau,
+                "tau_low": class_ratio.spread and class_ratio.spread.low,
+                "tau_high": class_ratio.spread and class_ratio.spread.high,
+                "i_squared": class_ratio.spread and class_ratio.spread.share,
+                "prediction_low": class_ratio.prediction and class_ratio.prediction.low,
+                "prediction_high": class_ratio.prediction and class_ratio.prediction.high,
+                "outlier": None, "reason": class_ratio.reason,
             }  # fmt: skip
-        for machine, is_outlier in _judged(item):
-            found = machine.ratio
+        for machine, is_outlier in _judged(arm):
+            ratio = machine.ratio
             yield {
                 **common, "class": machine.machine_class, "machine": machine.machine, "session": machine.session,
-                "machines": 1, "ratio": found.estimate, "low": found.low, "high": found.high, "rounds": found.n,
+                "machines": 1, "ratio": ratio.estimate, "low": ratio.low, "high": ratio.high, "rounds": ratio.n,
                 "outlier": is_outlier,
             }  # fmt: skip
 
@@ -267,11 +272,13 @@ def render_fleet_cost_csv(fleet: FleetAnswer) -> str:
 
 def render_fleet_cost_json(fleet: FleetAnswer) -> str:
     fleet = shown(fleet)
-    document = {"schema": 2, **asdict(fleet), "arms": [_arm_document(item) for item in fleet.arms]}
+    document = {"schema": 2, **asdict(fleet), "arms": [_arm_document(arm) for arm in fleet.arms]}
     return json.dumps(document, indent=1) + "\n"
 
 
-def _arm_document(item: FleetArm) -> dict[str, Any]:
-    whole, *classes = ({**asdict(one), **estimate_columns("ratio", one.ratio)} for one in (item.whole, *item.classes))
-    whole["verdict"] = item.whole.verdict
-    return {**asdict(item), "whole": whole, "classes": classes, "classes_differ": item.classes_differ}
+def _arm_document(arm: FleetArm) -> dict[str, Any]:
+    whole, *classes = (
+        {**asdict(ratio), **estimate_columns("ratio", ratio.ratio)} for ratio in (arm.whole, *arm.classes)
+    )
+    whole["verdict"] = arm.whole.verdict
+    return {**asdict(arm), "whole": whole, "classes": classes, "classes_differ": arm.classes_differ}

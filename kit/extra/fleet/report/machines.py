@@ -27,21 +27,23 @@ class MembersView:
     ability_headers: Sequence[str] = _ABILITIES
 
 
-def view_members(found: Sequence[MemberStatus]) -> MembersView:
-    if not found:
+def view_members(statuses: Sequence[MemberStatus]) -> MembersView:
+    if not statuses:
         return MembersView("no machine yet: run kit fleet worker SCHEDULER on each", (), (), ())
-    running = sum(bool(item.runs) for item in found)
+    running = sum(bool(status.runs) for status in statuses)
     kinds: dict[str, list[Member]] = {}
-    for item in found:
-        kinds.setdefault(item.member.kind, []).append(item.member)
+    for status in statuses:
+        kinds.setdefault(status.member.kind, []).append(status.member)
     letters = {kind: _letter(number) for number, kind in enumerate(sorted(kinds))}
     rows = [
-        (item.member.name, letters[item.member.kind], item.member.kit_version, _can(item.member),
-         "\n".join(map(_run, item.runs)) or "idle")
-        for item in found
+        (status.member.name, letters[status.member.kind], status.member.kit_version, _can(status.member),
+         "\n".join(map(_run, status.runs)) or "idle")
+        for status in statuses
     ]  # fmt: skip
-    members = [item.member for item in found]
-    lines = [f"class {letters[kind]}: {kind}; {_machines(mine)}" for kind, mine in sorted(kinds.items())]
+    members = [status.member for status in statuses]
+    lines = [
+        f"class {letters[kind]}: {kind}; {_machines(class_members)}" for kind, class_members in sorted(kinds.items())
+    ]
     for names in shared_machines(members):
         lines.append(f"{', '.join(names)}: workers of one machine, which counts once")
     together = [member.name for member in members if member.together]
@@ -51,8 +53,8 @@ def view_members(found: Sequence[MemberStatus]) -> MembersView:
     return MembersView(headline, rows, lines, _abilities(members))
 
 
-def render_members(found: Sequence[MemberStatus]) -> str:
-    view = view_members(found)
+def render_members(statuses: Sequence[MemberStatus]) -> str:
+    view = view_members(statuses)
     parts = [view.headline]
     if view.rows:
         parts += ["", tabulate(view.rows, view.headers), "", *view.lines]
@@ -63,20 +65,20 @@ def _run(run: ShareStatus) -> str:
     what, _, _ = run.share.rpartition(" ")  # of the key the last word tells clients apart
     if run.progress is None:
         return f"{what}\nsets up"
-    left = "" if run.progress.left is None else f", {shown_duration(run.progress.left)} left"
-    return f"{what}\n{run.progress.done} of {run.progress.runs} runs{left}"
+    remaining = "" if run.progress.left is None else f", {shown_duration(run.progress.left)} left"
+    return f"{what}\n{run.progress.done} of {run.progress.runs} runs{remaining}"
 
 
 def _abilities(members: Sequence[Member]) -> list[Sequence[str]]:
-    found: dict[Sequence[str], list[str]] = {}
+    names_by_ability: dict[Sequence[str], list[str]] = {}
     for member in members:
-        found.setdefault(_ability(member), []).append(member.name)
-    return [(", ".join(names), *ability) for ability, names in found.items()]
+        names_by_ability.setdefault(_ability(member), []).append(member.name)
+    return [(", ".join(names), *ability) for ability, names in names_by_ability.items()]
 
 
 def _ability(member: Member) -> Sequence[str]:
     drivers, filesystems = (
-        "not checked" if known is None else ", ".join(known) or "none" for known in (member.drivers, member.filesystems)
+        "not checked" if names is None else ", ".join(names) or "none" for names in (member.drivers, member.filesystems)
     )
     docker = f"{member.docker.version}, {member.docker.driver}" if member.docker.version else "none"
     memory, kernel = f"{member.memory / 2**30:.0f} GiB", member.kernel.split(" ")[0]
@@ -107,5 +109,5 @@ def _can(member: Member) -> str:
     docker = f"\nDocker {member.docker.version}" if member.docker.version else ""
     if member.drivers is None:
         return f"{root}, not checked{docker}"
-    found = f"{_several(len(member.drivers), 'driver')}, {_several(len(member.filesystems or ()), 'filesystem')}"
-    return f"{root}, {found}{docker}"
+    counts = f"{_several(len(member.drivers), 'driver')}, {_several(len(member.filesystems or ()), 'filesystem')}"
+    return f"{root}, {counts}{docker}"

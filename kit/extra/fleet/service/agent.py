@@ -44,9 +44,9 @@ class _ShareChannel(Channel):
 def main() -> None:
     assignment = decode_json(Assignment, sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
-    said = os.dup(1)
+    output = os.dup(1)
     os.dup2(2, 1)  # any other output
-    channel = _ShareChannel(said, assignment.share)
+    channel = _ShareChannel(output, assignment.share)
     with suppress(KeyboardInterrupt):
         channel.conclude(lambda: _run(assignment, channel), "the session broke off", "see the worker's log")
 

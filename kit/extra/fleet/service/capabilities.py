@@ -33,8 +33,8 @@ def examine_machine(paths: Paths, home: str, tell: Callable[[str], None]) -> Wor
     """Test everything, and cache the result. Raises KitError."""
     tell("checks the machine, as kit doctor does")
     env = {**python_path(), **({"KIT_HOME": home} if home else {})}
-    said = run(python_module("kit", "doctor", "--json", "--wait"), env=env, what="kit doctor")
-    working = read_working(said)
+    report = run(python_module("kit", "doctor", "--json", "--wait"), env=env, what="kit doctor")
+    working = read_working(report)
     make_private(paths.cache)
     make_private(paths.cache / "fleet")
     write_record(paths.cache / "fleet" / _name(), working)
@@ -47,12 +47,12 @@ class _Document:
     diagnoses: tuple[Diagnosis, ...]
 
 
-def read_working(said: str) -> Working:
+def read_working(report: str) -> Working:
     """Return what works according to the JSON of kit doctor. Raises UnreadableError."""
-    found = [item for item in decode_json(_Document, said).diagnoses if item.works]
-    drivers = [item.name if item.kind == "driver" else f"union/{item.name}" for item in found
-               if item.kind in ("driver", "union")]  # fmt: skip
-    return Working(tuple(drivers), tuple(item.name for item in found if item.kind == "filesystem"))
+    diagnoses = [diagnosis for diagnosis in decode_json(_Document, report).diagnoses if diagnosis.works]
+    drivers = [diagnosis.name if diagnosis.kind == "driver" else f"union/{diagnosis.name}" for diagnosis in diagnoses
+               if diagnosis.kind in ("driver", "union")]  # fmt: skip
+    return Working(tuple(drivers), tuple(diagnosis.name for diagnosis in diagnoses if diagnosis.kind == "filesystem"))
 
 
 def _name() -> str:

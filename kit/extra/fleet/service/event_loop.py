@@ -20,15 +20,15 @@ def serve(make: Callable[[], Awaitable[_Server]], ready: Callable[[_Server], Non
     from tornado.ioloop import IOLoop
 
     loop = IOLoop()
-    asked: list[int] = []
+    signals: list[int] = []
 
     async def run() -> None:
         server = await make()
 
         def ask(number: int, frame: FrameType | None) -> None:
-            if not asked:
+            if not signals:
                 loop.add_callback_from_signal(server.close, reason="interrupted")
-            asked.append(number)
+            signals.append(number)
 
         before = [(number, signal.signal(number, ask)) for number in (signal.SIGINT, signal.SIGTERM)]
         try:
@@ -42,4 +42,4 @@ def serve(make: Callable[[], Awaitable[_Server]], ready: Callable[[_Server], Non
         loop.run_sync(run)
     finally:
         loop.close(all_fds=True)
-    return bool(asked)
+    return bool(signals)

@@ -25,20 +25,20 @@ def guarded(work: Callable[[str], None], tell: Callable[[str], None]) -> int:
     while True:
         reader, writer = os.pipe()
         # A signal before the handlers are set would end the guard alone.
-        held = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         child = begin_copy()
         if child == 0:
-            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+            signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
             os.close(writer)
             threading.Thread(target=_end_with_guard, args=(reader,), daemon=True).start()
             work(died)
             return 0
         os.close(reader)
-        with _passing_on(child) as asked:
-            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        with _passing_on(child) as signals:
+            signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os.close(writer)
-        if status >= 0 or asked:
+        if status >= 0 or signals:
             return status if status >= 0 else 128 - status
         died = f"killed by signal {-status} ({signal.strsignal(-status)}) at {time.strftime('%H:%M:%S')}"
         tell(f"the worker was {died}; it restarts")
@@ -48,16 +48,16 @@ def guarded(work: Callable[[str], None], tell: Callable[[str], None]) -> int:
 @contextmanager
 def _passing_on(child: int) -> Iterator[list[int]]:
     """The signals that came."""
-    asked: list[int] = []
+    signals: list[int] = []
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
+        signals.append(number)
         with suppress(ProcessLookupError):
             os.kill(child, number)
 
     before = [(number, signal.signal(number, pass_on)) for number in _SIGNALS]
     try:
-        yield asked
+        yield signals
     finally:
         for number, handler in before:
             signal.signal(number, handler)

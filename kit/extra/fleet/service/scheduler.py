@@ -18,14 +18,14 @@ def run_scheduler(address: Address, tell: Callable[[str], None]) -> None:
     allow_many_files()
     from distributed import Scheduler
 
-    shown = security(address, "scheduler")
+    tls_settings = security(address, "scheduler")
 
     async def make() -> Scheduler:
         scheduler = Scheduler(
             host=address.host or None,
             port=address.port,
             protocol="tls" if address.tls else "tcp",
-            security=shown,
+            security=tls_settings,
             dashboard_address=PAGES,
             dashboard=False,
             allowed_failures=0,  # the client gives the rest of a lost share to another machine

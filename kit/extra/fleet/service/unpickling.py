@@ -39,8 +39,8 @@ class _Unpickler(pickle.Unpickler):
 def load_plain(data: Any, *, buffers: Iterable[Any] = ()) -> Any:
     """Return the value of a pickle, or one of the types that Dask sends itself. Raises CodeRefusedError, and the errors
     of ``pickle.Unpickler``."""
-    known = _known_types().get(bytes(data)) if len(data) < 100 else None
-    return known or _Unpickler(io.BytesIO(data), buffers=buffers).load()
+    dask_type = _known_types().get(bytes(data)) if len(data) < 100 else None
+    return dask_type or _Unpickler(io.BytesIO(data), buffers=buffers).load()
 
 
 def _known_types() -> dict[bytes, type]:
@@ -70,10 +70,10 @@ def restrict() -> None:
     from distributed.protocol import core
     from distributed.protocol.serialize import dask_deserialize, dask_serialize
 
-    found = vars(theirs).get("pickle")
-    if isinstance(found, _PlainPickle):
+    pickle_module = vars(theirs).get("pickle")
+    if isinstance(pickle_module, _PlainPickle):
         return
-    if found is not pickle or not hasattr(core, "merge_and_deserialize"):
+    if pickle_module is not pickle or not hasattr(core, "merge_and_deserialize"):
         raise MachineError(
             "this release of distributed unpickles in another way", "run pip install distributed==2026.8.0"
         )

@@ -65,18 +65,18 @@ def run_share(text: str, topic: str) -> str:
         raise RuntimeError(
             "not a worker of the kit: start it with kit fleet worker, or with --preload kit.extra.fleet.service.preload"
         )
-    mine: Any = worker.plugins[PLUGIN]
+    share_plugin: Any = worker.plugins[PLUGIN]
     key = str(worker.get_current_task())
-    count = mine.counts[key] = _Count()
+    count = share_plugin.counts[key] = _Count()
 
     def say(event: Event) -> None:
         worker.log_event(topic, {"key": key, "line": encode_message(event).decode()})
         count.add(event)
 
     try:
-        return str(mine.runner.carry(key, text, say))
+        return str(share_plugin.runner.carry(key, text, say))
     finally:
-        del mine.counts[key]
+        del share_plugin.counts[key]
 
 
 @dataclass
@@ -109,8 +109,8 @@ class _Count:
         """Return the remaining seconds; None before the first run is over."""
         if self.began is None or not self.done:
             return None
-        rest = (self.ended - self.began) / self.done * max(0, self.runs - self.done)
-        return max(0.0, rest - (time.monotonic() - self.ended))
+        remaining = (self.ended - self.began) / self.done * max(0, self.runs - self.done)
+        return max(0.0, remaining - (time.monotonic() - self.ended))
 
 
 def run_worker(address: Address, runner: ShareRunner, tell: Callable[[str], None]) -> None:
@@ -120,8 +120,8 @@ def run_worker(address: Address, runner: ShareRunner, tell: Callable[[str], None
     from distributed import Worker
 
     wait = _Wait(address, tell)
-    shown = wait.for_scheduler()
-    own = None if address.tls else "127.0.0.1"  # without TLS no other machine may connect
+    tls_settings = wait.for_scheduler()
+    host = None if address.tls else "127.0.0.1"  # without TLS no other machine may connect
 
     async def make() -> Worker:
         worker = Worker(
@@ -129,11 +129,11 @@ def run_worker(address: Address, runner: ShareRunner, tell: Callable[[str], None
             nthreads=1,
             name=runner.member.name,
             resources={"machine": 1},
-            security=shown,
+            security=tls_settings,
             dashboard_address=PAGES,
             memory_limit=0,
             plugins=(plugin(runner),),
-            host=own,
+            host=host,
         )
         try:
             await worker

@@ -78,14 +78,18 @@ def tracks_by_machine(
         if entry.worker and SEVERAL not in entry.worker:
             by_machine.setdefault(entry.worker, []).append(entry)
     return {
-        machine: tuple(ChangeHistory(series, find_changes(series, confirm), confirm) for series in split(mine, past))
-        for machine, mine in by_machine.items()
+        machine: tuple(
+            ChangeHistory(series, find_changes(series, confirm), confirm) for series in split(machine_entries, past)
+        )
+        for machine, machine_entries in by_machine.items()
     }
 
 
 def long_enough(tracks: Mapping[str, Sequence[ChangeHistory]], confirm: int = CONFIRM) -> int:
     """Return the number of machines with enough sessions before and after to detect a change."""
-    return sum(any(len(item.series.entries) >= 2 * confirm for item in told) for told in tracks.values())
+    return sum(
+        any(len(history.series.entries) >= 2 * confirm for history in histories) for histories in tracks.values()
+    )
 
 
 def find_common(
@@ -94,15 +98,15 @@ def find_common(
     """Return common changes in the order of time, by class. ``tracks``: each machine's series of one arm, oldest first.
     ``drawn``: number of machines of each class, if these are a sample."""
     classes: dict[str, list[str]] = {}
-    for machine, told in tracks.items():
-        if told:
-            classes.setdefault(_class(told[-1].series.entries[-1]), []).append(machine)
-    found: list[CommonChange] = []
+    for machine, histories in tracks.items():
+        if histories:
+            classes.setdefault(_class(histories[-1].series.entries[-1]), []).append(machine)
+    common: list[CommonChange] = []
     for name, machines in classes.items():
-        mine = {machine: tracks[machine] for machine in machines}
+        class_tracks = {machine: tracks[machine] for machine in machines}
         there = (drawn or {}).get(name, 0)
-        found += [replace(_judge(name, group, mine), there=there) for group in _groups(_changes(mine))]
-    return tuple(found)
+        common += [replace(_judge(name, group, class_tracks), there=there) for group in _groups(_changes(class_tracks))]
+    return tuple(common)
 
 
 def _class(entry: Entry) -> str:
@@ -111,10 +115,10 @@ def _class(entry: Entry) -> str:
 
 def _changes(tracks: Mapping[str, Sequence[ChangeHistory]]) -> list[MachineChange]:
     listed = []
-    for machine, told in tracks.items():
-        for item in told:
-            entries = item.series.entries
-            for change in item.changes:
+    for machine, histories in tracks.items():
+        for history in histories:
+            entries = history.series.entries
+            for change in history.changes:
                 if change.confirmed:
                     first, last = max(change.index - 2, 0), min(change.index + 1, len(entries) - 1)
                     between = entries[first].created, entries[last].created
@@ -123,63 +127,65 @@ def _changes(tracks: Mapping[str, Sequence[ChangeHistory]]) -> list[MachineChang
     return sorted(listed, key=lambda item: item.between)
 
 
-def _differs(one: Entry, other: Entry) -> tuple[str, ...]:
-    kit = (f"kit: {one.kit_version} → {other.kit_version}",) if one.kit_version != other.kit_version else ()
-    return (*kit, *map(str, differences(one.conditions, other.conditions)))
+def _differs(earlier: Entry, later: Entry) -> tuple[str, ...]:
+    kit = (f"kit: {earlier.kit_version} → {later.kit_version}",) if earlier.kit_version != later.kit_version else ()
+    return (*kit, *map(str, differences(earlier.conditions, later.conditions)))
 
 
 def _groups(changes: Iterable[MachineChange]) -> list[list[MachineChange]]:
     """Return groups of changes of one sign, with one change of each machine. A group shares a possible moment, or the
     same changed conditions: machines receive a new kernel one after the other."""
     groups: list[list[MachineChange]] = []
-    for item in changes:
+    for change in changes:
         for group in groups:
-            begin, end = max(one.between[0] for one in group), min(one.between[1] for one in group)
-            same = group[0].change.up == item.change.up and item.machine not in {one.machine for one in group}
-            at_once = item.between[0] <= end and begin <= item.between[1]
-            if same and (at_once or _alike([*group, item])):
-                group.append(item)
+            begin, end = max(member.between[0] for member in group), min(member.between[1] for member in group)
+            same = group[0].change.up == change.change.up and change.machine not in {member.machine for member in group}
+            at_once = change.between[0] <= end and begin <= change.between[1]
+            if same and (at_once or _alike([*group, change])):
+                group.append(change)
                 break
         else:
-            groups.append([item])
+            groups.append([change])
     return groups
 
 
 def _alike(group: Sequence[MachineChange]) -> tuple[str, ...]:
     """Return the conditions that changed on all of them."""
-    return tuple(text for text in group[0].differs if all(text in item.differs for item in group))
+    return tuple(text for text in group[0].differs if all(text in change.differs for change in group))
 
 
 def _judge(name: str, group: Sequence[MachineChange], tracks: Mapping[str, Sequence[ChangeHistory]]) -> CommonChange:
-    begin, end = sorted((max(item.between[0] for item in group), min(item.between[1] for item in group)))
-    changed = {item.machine for item in group}
-    rest = [machine for machine, told in tracks.items() if machine not in changed and _watched(told, begin, end)]
-    watched = len(changed) + len(rest)
-    least = min((item.change.after / item.change.before for item in group), key=lambda size: abs(math.log(size)))
-    following = tuple(machine for machine in rest if _follows(tracks[machine], begin, end, least))
+    begin, end = sorted((max(change.between[0] for change in group), min(change.between[1] for change in group)))
+    changed = {change.machine for change in group}
+    unchanged = [
+        machine for machine, histories in tracks.items() if machine not in changed and _watched(histories, begin, end)
+    ]
+    watched = len(changed) + len(unchanged)
+    least = min((change.change.after / change.change.before for change in group), key=lambda size: abs(math.log(size)))
+    following = tuple(machine for machine in unchanged if _follows(tracks[machine], begin, end, least))
     if 2 * (len(changed) + len(following)) <= watched:
         following = ()  # among many machines some do at random
-    rest = [machine for machine in rest if machine not in following]
+    unchanged = [machine for machine in unchanged if machine not in following]
     if watched < LEAST:
         whose = UNTOLD
-    elif len(rest) < watched / 2:
+    elif len(unchanged) < watched / 2:
         whose = COMMON
     else:
         whose = MACHINES if len(changed) == 1 else SOME
-    after = [_facts(tracks[item.machine], item.between[1]) for item in group]
-    others = [_facts(tracks[machine], end) for machine in rest]
-    idle = {text for machine in rest for text in _transitions(tracks[machine])}
+    after = [_facts(tracks[change.machine], change.between[1]) for change in group]
+    others = [_facts(tracks[machine], end) for machine in unchanged]
+    idle = {text for machine in unchanged for text in _transitions(tracks[machine])}
     came_with = tuple(text for text in _alike(group) if text not in idle)
     shared = _shared(after, others)
     return CommonChange(name, tuple(group), watched, whose, shared, (begin, end), came_with, following)
 
 
-def _follows(told: Sequence[ChangeHistory], begin: float, end: float, least: float) -> bool:
+def _follows(histories: Sequence[ChangeHistory], begin: float, end: float, least: float) -> bool:
     """Return whether a machine's sessions before and after differ in the direction of ``least``, perhaps as much.
     Sessions up to the machine's other changes count (Welch's t test, 1 machine in 40 does at random)."""
-    for item in told:
-        entries = item.series.entries
-        steps = [entries[change.index].created for change in item.changes if change.confirmed]
+    for history in histories:
+        entries = history.series.entries
+        steps = [entries[change.index].created for change in history.changes if change.confirmed]
         first = max((step for step in steps if step <= begin), default=-math.inf)
         last = min((step for step in steps if step > end), default=math.inf)
         logs = [(entry.created, math.log(entry.ratio)) for entry in entries if first <= entry.created < last]
@@ -190,25 +196,25 @@ def _follows(told: Sequence[ChangeHistory], begin: float, end: float, least: flo
     return False
 
 
-def _transitions(told: Sequence[ChangeHistory]) -> Iterator[str]:
+def _transitions(histories: Sequence[ChangeHistory]) -> Iterator[str]:
     """Return all conditions that changed on a machine."""
-    for item in told:
-        for one, other in itertools.pairwise(item.series.entries):
-            yield from _differs(one, other)
+    for history in histories:
+        for earlier, later in itertools.pairwise(history.series.entries):
+            yield from _differs(earlier, later)
 
 
-def _watched(told: Sequence[ChangeHistory], begin: float, end: float) -> bool:
+def _watched(histories: Sequence[ChangeHistory], begin: float, end: float) -> bool:
     """Return whether a change at that time would have counted: one series has enough sessions before and after."""
-    for item in told:
-        times = [entry.created for entry in item.series.entries]
-        if sum(time <= begin + _DAY for time in times) >= item.confirm <= sum(time >= end - _DAY for time in times):
+    for history in histories:
+        times = [entry.created for entry in history.series.entries]
+        if sum(time <= begin + _DAY for time in times) >= history.confirm <= sum(time >= end - _DAY for time in times):
             return True
     return False
 
 
-def _facts(told: Sequence[ChangeHistory], moment: float) -> Mapping[str, str]:
+def _facts(histories: Sequence[ChangeHistory], moment: float) -> Mapping[str, str]:
     """Return the facts of the last session up to that moment."""
-    entries = [entry for item in told for entry in item.series.entries if entry.created <= moment]
+    entries = [entry for history in histories for entry in history.series.entries if entry.created <= moment]
     return max(entries, key=lambda entry: entry.created).conditions.facts if entries else {}
 
 

@@ -78,8 +78,8 @@ def track(entries: Sequence[Entry], session: str, across: Iterable[str] = (), co
     for series in split(entries, across):
         names = [entry.session for entry in series.entries]
         if session in names:
-            mine = replace(series, entries=series.entries[: names.index(session) + 1])
-            return ChangeHistory(mine, find_changes(mine, confirm), confirm)
+            series_until = replace(series, entries=series.entries[: names.index(session) + 1])
+            return ChangeHistory(series_until, find_changes(series_until, confirm), confirm)
     raise ValueError(f"{session} has no entry")
 
 
@@ -91,34 +91,34 @@ def find_changes(series: Series, confirm: int = CONFIRM) -> tuple[Change, ...]:
     points = list(keep_points(ratios, find_points(ratios, P)).items())
     places = [index for index, _ in points]
     edges = [0, *places, len(ratios)]
-    means = [item.outcome.mean for item in series.entries], [item.outcome.base_mean for item in series.entries]
-    own, base = (_dependence(values, places) for values in means)
+    means = [entry.outcome.mean for entry in series.entries], [entry.outcome.base_mean for entry in series.entries]
+    arm_dependence, base_dependence = (_dependence(values, places) for values in means)
     whole = _dependence(ratios, places)
-    found = []
+    changes = []
     for i, (index, chance) in enumerate(points, 1):
-        right = slice(index, edges[i + 1])
-        left, chance = _level_before(ratios, edges, i, confirm, chance)
-        sessions = min(right.stop - right.start, left.stop - left.start)
-        one, two = series.entries[left.stop - 1], series.entries[index]
-        found.append(
+        after = slice(index, edges[i + 1])
+        before, chance = _level_before(ratios, edges, i, confirm, chance)
+        sessions = min(after.stop - after.start, before.stop - before.start)
+        earlier, later = series.entries[before.stop - 1], series.entries[index]
+        changes.append(
             Change(
                 index,
-                fmean(ratios[left]),
-                fmean(ratios[right]),
-                _shift(ratios, left, right, whole),
+                fmean(ratios[before]),
+                fmean(ratios[after]),
+                _shift(ratios, before, after, whole),
                 chance,
-                right.stop - right.start,
+                after.stop - after.start,
                 sessions >= confirm,
-                _shift(means[0], left, right, own),
-                _shift(means[1], left, right, base),
+                _shift(means[0], before, after, arm_dependence),
+                _shift(means[1], before, after, base_dependence),
                 (
-                    *version_changes(one.versions, two.versions),
-                    *_kit(one.kit_version, two.kit_version),
-                    *differences(one.conditions, two.conditions),
+                    *version_changes(earlier.versions, later.versions),
+                    *_kit(earlier.kit_version, later.kit_version),
+                    *differences(earlier.conditions, later.conditions),
                 ),
             )
         )
-    return tuple(found)
+    return tuple(changes)
 
 
 def _level_before(
@@ -127,25 +127,25 @@ def _level_before(
     """Return the level that a new one is compared with, and the p of their difference. ``edges``: where levels begin,
     and the end. ``new``: number of the new level. ``chance``: the p of the difference from the level just before."""
     levels = [slice(*edge) for edge in pairwise(edges)]
-    left = levels[new - 1]
+    previous = levels[new - 1]
     long = [level for level in levels[:new] if level.stop - level.start >= confirm]
-    if left in long or not long:
-        return left, chance
+    if previous in long or not long:
+        return previous, chance
     data, dependence = np.asarray(ratios, float), find_dependence(ratios, edges[1:-1])
-    found = find_chance(data[long[-1]], data[levels[new]], dependence)
-    return (long[-1], found) if found <= LEVEL else (left, chance)
+    long_chance = find_chance(data[long[-1]], data[levels[new]], dependence)
+    return (long[-1], long_chance) if long_chance <= LEVEL else (previous, chance)
 
 
 def _dependence(values: Sequence[float | None], places: Sequence[int]) -> float:
     """Return the dependence of logarithms (see find_dependence) without levels, which begin at ``places``. Unknown
     values are left out."""
-    known = [bool(value) for value in values]
-    moved = [sum(known[:place]) for place in places]
+    is_known = [bool(value) for value in values]
+    moved = [sum(is_known[:place]) for place in places]
     return find_dependence([math.log(value) for value in values if value], moved)
 
 
-def _shift(values: Sequence[float | None], left: slice, right: slice, dependence: float) -> Interval | None:
-    before, after = ([math.log(value) for value in values[part] if value] for part in (left, right))
+def _shift(values: Sequence[float | None], earlier: slice, later: slice, dependence: float) -> Interval | None:
+    before, after = ([math.log(value) for value in values[part] if value] for part in (earlier, later))
     return as_ratio(find_shift(before, after, dependence)) if before and after else None
 
 

@@ -60,9 +60,9 @@ class Part:
         if self.session is None:
             return NOT_RUN
         incomplete = self.error and self.session.status != LOST  # a lost session has a code that says more
-        missing = any(item.status == MISSING for item in self.findings)
-        own = self.session.exit_code(self.task.request.arms)
-        return worst((own, FAILED if incomplete else DONE, NOT_RUN if missing else DONE))
+        missing = any(finding.status == MISSING for finding in self.findings)
+        session_code = self.session.exit_code(self.task.request.arms)
+        return worst((session_code, FAILED if incomplete else DONE, NOT_RUN if missing else DONE))
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class Night:
 
     @property
     def findings(self) -> Sequence[Finding]:
-        return [item for part in self.parts for item in part.findings]
+        return [finding for part in self.parts for finding in part.findings]
 
     @property
     def exit_code(self) -> int:
         """Return OVER_LIMIT where a threshold fails the night, else what failed or did not run."""
-        if any(item.fails for item in self.findings):
+        if any(finding.fails for finding in self.findings):
             return OVER_LIMIT
         return worst(part.exit_code for part in self.parts)

@@ -50,12 +50,12 @@ class Finding:
 
 
 def judge(
-    threshold: Threshold, item: Comparison, series: Series, changes: Sequence[Change], rule: Rule = Rule()
+    threshold: Threshold, comparison: Comparison, series: Series, changes: Sequence[Change], rule: Rule = Rule()
 ) -> Finding:
-    """Return the finding. ``series`` ends with the session of ``item``."""
-    status, why = _judge(threshold, item, series, changes, rule)
+    """Return the finding. ``series`` ends with the session of ``comparison``."""
+    status, why = _judge(threshold, comparison, series, changes, rule)
     fails = status == REGRESSION or (status == OVER and rule.on == LIMIT)
-    return Finding(threshold, status, why, item, series, tuple(changes), fails)
+    return Finding(threshold, status, why, comparison, series, tuple(changes), fails)
 
 
 def missing(threshold: Threshold, why: str) -> Finding:
@@ -63,19 +63,19 @@ def missing(threshold: Threshold, why: str) -> Finding:
 
 
 def _judge(
-    threshold: Threshold, item: Comparison, series: Series, changes: Sequence[Change], rule: Rule
+    threshold: Threshold, comparison: Comparison, series: Series, changes: Sequence[Change], rule: Rule
 ) -> tuple[str, str]:
-    within = threshold.judge(item)
+    within = threshold.judge(comparison)
     if within == LESS:
         return GOOD, "the whole interval is below the limit"
     if within != MORE:
-        why = "the limit lies within the interval" if item.low is not None else "one run has no interval"
-        return UNDECIDED, rounds_note(item.n) or why
+        why = "the limit lies within the interval" if comparison.low is not None else "one run has no interval"
+        return UNDECIDED, rounds_note(comparison.n) or why
     rise = _find_rise(threshold, series, changes, rule)
-    if rise and _over_among(threshold, item, rule):
+    if rise and _over_among(threshold, comparison, rule):
         return REGRESSION, rise
     if rise or rule.on == LIMIT:
-        return _judge_alone(threshold, item, series, rule)
+        return _judge_alone(threshold, comparison, series, rule)
     return _await(threshold, series, changes, rule)
 
 
@@ -94,25 +94,25 @@ def _find_rise(threshold: Threshold, series: Series, changes: Sequence[Change], 
     if not risen or level <= threshold.limit:
         return ""
     rise = risen[-1]
-    named = [str(item) for item in rise.differs if isinstance(item, DifferingVersion)]
+    version_texts = [str(version) for version in rise.differs if isinstance(version, DifferingVersion)]
     last = "the last " if rise is changes[-1] else ""
     then = "" if rise is levels[-1] else f", then {_percent(level)}"
     return (
         f"{_percent(rise.before)} before, {_percent(rise.after)} in {last}{rise.sessions} sessions{then} "
-        f"(since {'; '.join((series.entries[rise.index].session, *named))})"
+        f"(since {'; '.join((series.entries[rise.index].session, *version_texts))})"
     )
 
 
-def _over_among(threshold: Threshold, item: Comparison, rule: Rule) -> bool:
+def _over_among(threshold: Threshold, comparison: Comparison, rule: Rule) -> bool:
     """Return whether the penalty is above the limit after correcting for the number of thresholds."""
-    return (item.low_among(rule.family) or 0.0) > threshold.limit
+    return (comparison.low_among(rule.family) or 0.0) > threshold.limit
 
 
-def _judge_alone(threshold: Threshold, item: Comparison, series: Series, rule: Rule) -> tuple[str, str]:
+def _judge_alone(threshold: Threshold, comparison: Comparison, series: Series, rule: Rule) -> tuple[str, str]:
     """Judge by the limit alone, whatever the history."""
     over = _over(threshold, series)
     since = f"{over} sessions in a row" if over > 1 else "this session"
-    if _over_among(threshold, item, rule):
+    if _over_among(threshold, comparison, rule):
         return OVER, f"the whole interval is above the limit, in {since}"
     return SUSPECT, f"above the limit, but not after correcting for {rule.family} thresholds, in {since}"
 

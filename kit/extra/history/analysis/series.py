@@ -15,7 +15,7 @@ from kit.model.fact import GUEST, WORKER
 def compared_alike(entries: Iterable[Entry], baseline: str, point: str) -> list[Entry]:
     """Return the entries with that baseline at that point."""
     listed = ((entry, entry.outcome.comparison) for entry in entries)
-    return [entry for entry, item in listed if (item.baseline, item.point) == (baseline, point)]
+    return [entry for entry, comparison in listed if (comparison.baseline, comparison.point) == (baseline, point)]
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,15 @@ def split(entries: Sequence[Entry], across: Iterable[str] = ()) -> tuple[Series,
     last: Entry | None = None
     for entry in sorted(entries, key=lambda item: (item.created, item.session)):
         worker = "" if WORKER.key in past else WORKER.text(entry.conditions.facts)
-        mine = next((one for one in open_.of(worker) if agree(one.state, entry.conditions, past)), None)
-        if mine is None:
+        current = next(
+            (candidate for candidate in open_.of(worker) if agree(candidate.state, entry.conditions, past)), None
+        )
+        if current is None:
             earlier = before.get(_place(entry), last)
-            mine = _Open(differences(earlier.conditions, entry.conditions, past) if earlier else ())
-        open_.go_on(mine, entry, worker)
+            current = _Open(differences(earlier.conditions, entry.conditions, past) if earlier else ())
+        open_.go_on(current, entry, worker)
         before[_place(entry)] = last = entry
-    return tuple(Series(tuple(one.entries), one.began_with) for one in open_)
+    return tuple(Series(tuple(series.entries), series.began_with) for series in open_)
 
 
 @dataclass(eq=False)
@@ -73,8 +75,8 @@ class _OpenSeries:
         """Return the series that may be of that machine, the last first; all series for ''."""
         if not worker:
             return reversed(list(self))
-        mine, unnamed = (reversed(self._by_worker.get(name, ())) for name in (worker, ""))
-        return merge(mine, unnamed, key=_used, reverse=True)
+        of_worker, unnamed = (reversed(self._by_worker.get(name, ())) for name in (worker, ""))
+        return merge(of_worker, unnamed, key=_used, reverse=True)
 
     def go_on(self, series: _Open, entry: Entry, worker: str) -> None:
         if series.entries:

@@ -39,7 +39,7 @@ def find_state_changes(before: Part | None, after: Part) -> tuple[StateChange, .
 
 def _changes(before: Part | None, after: Part) -> Iterator[StateChange]:
     was, now = _states(before) if before else {}, _states(after)
-    findings = {_key(item): item for item in after.findings}
+    findings = {_key(finding): finding for finding in after.findings}
     complete = FAILED not in now.values()
     for key in {**now, **was}:
         old, new = was.get(key, OK), now.get(key, OK if complete else None)
@@ -49,12 +49,12 @@ def _changes(before: Part | None, after: Part) -> Iterator[StateChange]:
 
 def _states(part: Part) -> dict[tuple[str, str], str]:
     """Return states by subject and point. An arm that did not run has one state, not one for each limit."""
-    missed = {item.arm for item in part.missed}
+    missed = {blocked.arm for blocked in part.missed}
     states = {(_TASK, ""): FAILED if part.error or part.session is None else OK}
     states |= {(arm, ""): FAILED for arm in missed}
-    for item in part.findings:
-        if item.status != MISSING or item.threshold.arm not in missed:
-            states[_key(item)] = BROKEN if item.fails else FAILED if item.status == MISSING else OK
+    for finding in part.findings:
+        if finding.status != MISSING or finding.threshold.arm not in missed:
+            states[_key(finding)] = BROKEN if finding.fails else FAILED if finding.status == MISSING else OK
     return states
 
 

@@ -16,14 +16,14 @@ def find_turning(entries: Iterable[Entry], across: Sequence[str] = (), confirm: 
     confirm = confirm or CONFIRM
     histories: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in entries:
-        item = entry.outcome.comparison
-        histories.setdefault((item.arm, item.baseline, item.point), []).append(entry)
-    found: dict[str, str] = {}
-    for (arm, baseline, point), mine in histories.items():
+        comparison = entry.outcome.comparison
+        histories.setdefault((comparison.arm, comparison.baseline, comparison.point), []).append(entry)
+    reasons: dict[str, str] = {}
+    for (arm, baseline, point), arm_entries in histories.items():
         at = f" at {point}" if point else ""
-        for series in split(mine, across):
+        for series in split(arm_entries, across):
             for change in find_changes(series, confirm):
                 moment = series.entries[change.index].session
                 for near in series.entries[max(change.index - 1, 0) : change.index + 2]:
-                    found.setdefault(near.session, f"change of {arm} / {baseline}{at} at {moment}")
-    return found
+                    reasons.setdefault(near.session, f"change of {arm} / {baseline}{at} at {moment}")
+    return reasons

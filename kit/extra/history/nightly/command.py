@@ -128,8 +128,8 @@ def describe(job: Job, noun: str, here: bool = True, where: str = "") -> None:
         click.echo(f"{noun} {number}: {task.name}: {', '.join(map(str, plan.arms))}; at least {plan.rounds} rounds")
         if task.request.own_command not in ("", task.name):
             click.echo(f"  {task.request.own_command}")
-        for item in task.thresholds:
-            click.echo(f"  {item}")
+        for threshold in task.thresholds:
+            click.echo(f"  {threshold}")
         if note := limits_note(task.thresholds, plan):
             click.echo(f"  {note}")
 
@@ -167,8 +167,8 @@ def _run(job: Job, destinations: Sequence[Destination], quiet: bool, store_url: 
 
 
 def _write_reports(night: Night, output: Path, json_file: str) -> None:
-    for item in _FILES:
-        write(str(output / item.file), item.render(night))
+    for report in _FILES:
+        write(str(output / report.file), report.render(night))
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
         append_output(Path(step), find(NIGHT, "summary").render(night))

@@ -152,41 +152,41 @@ def _as_list(key: str, value: Any) -> str:
 
 
 def _task(task: Any, defaults: Mapping[str, Any], where: str) -> Task:
-    given: Mapping[str, Any] = {**defaults, **_read(_TaskTable, task, where)}
-    if sum(bool(given.get(key)) for key in ("scenario", "command", "commands")) != 1:
+    table: Mapping[str, Any] = {**defaults, **_read(_TaskTable, task, where)}
+    if sum(bool(table.get(key)) for key in ("scenario", "command", "commands")) != 1:
         raise UsageError(
             f"{where}: give either scenario or command, or commands",
             'give one of them, for example scenario = "kernel:short"',
         )
-    for name in OPTIONS.keys() & given:
-        OPTIONS[name].check_choice(given[name], where)
-    if given.get("on", LIMIT) not in RULES:
-        raise UsageError(f"{where}: unknown on = '{given['on']}'", f"use one of: {', '.join(RULES)}")
-    if given.get("rounds", 1) < 1:
-        raise UsageError(f"{where}: rounds = {given['rounds']} is below 1", "use 1 or more; 3 give a useful interval")
-    engine = given.get("engine", DEFAULT_ENGINE)
+    for name in OPTIONS.keys() & table:
+        OPTIONS[name].check_choice(table[name], where)
+    if table.get("on", LIMIT) not in RULES:
+        raise UsageError(f"{where}: unknown on = '{table['on']}'", f"use one of: {', '.join(RULES)}")
+    if table.get("rounds", 1) < 1:
+        raise UsageError(f"{where}: rounds = {table['rounds']} is below 1", "use 1 or more; 3 give a useful interval")
+    engine = table.get("engine", DEFAULT_ENGINE)
     if not is_session_engine(engine):
         raise UsageError(f"{where}: unknown engine = '{engine}'", f"use one of: {', '.join(SESSION_ENGINES)}")
     try:
-        listed = given.get("arms", ())
-        names = arm_names(",".join(listed), given.get("filesystems", ())) if listed else ()
-        options = read_options({**_ALWAYS, **given}, "")
+        listed = table.get("arms", ())
+        names = arm_names(",".join(listed), table.get("filesystems", ())) if listed else ()
+        options = read_options({**_ALWAYS, **table}, "")
         several = (options.get("commands", ()), options.get("revisions", ()))
         arms = tuple(map(str, in_variants(arms_of(names, engine), *several))) if names else ()
-        thresholds = tuple(parse_threshold(text, engine) for text in given.get("thresholds", ()))
+        thresholds = tuple(parse_threshold(text, engine) for text in table.get("thresholds", ()))
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.hint) from None
-    plain = {key: given[key] for key in _PLAIN if key in given}
+    plain = {key: table[key] for key in _PLAIN if key in table}
     request = Request(
         arms=names,
-        params=table_pairs(given.get("params", {}), f"{where}: params"),
-        load_params=table_pairs(given.get("load_params", {}), f"{where}: load_params"),
+        params=table_pairs(table.get("params", {}), f"{where}: params"),
+        load_params=table_pairs(table.get("load_params", {}), f"{where}: load_params"),
         **plain,
         **options,
     )
-    strange = [item for item in thresholds if arms and item.arm not in arms]
+    strange = [threshold for threshold in thresholds if arms and threshold.arm not in arms]
     if strange:
         raise UsageError(
             f"{where}: threshold '{strange[0]}': its arm is not in this task", f"use one of the arms {list(listed)}"
         )
-    return Task(request, thresholds, given.get("ignore", ()), given.get("on", LIMIT))
+    return Task(request, thresholds, table.get("ignore", ()), table.get("on", LIMIT))

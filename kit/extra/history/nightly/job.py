@@ -31,5 +31,5 @@ class Job:
 
     def rule(self, task: Task) -> Rule:
         """Return the rule for a task's thresholds; all thresholds of the night are simultaneous."""
-        family = sum(len(one.thresholds) * len(points(one.request.params)) for one in self.tasks)
+        family = sum(len(night_task.thresholds) * len(points(night_task.request.params)) for night_task in self.tasks)
         return Rule(task.on, self.confirm, max(family, 1))

@@ -34,8 +34,8 @@ def notify(job: Job, night: Night, store: Store, destinations: Sequence[Destinat
     message = make_message(night, changes)
     for destination in destinations:
         why = send(message, destination)
-        said = f"could not send the message to {destination}: {why}" if why else f"sent a message to {destination}"
-        complain(f"kit: {said}")
+        notice = f"could not send the message to {destination}: {why}" if why else f"sent a message to {destination}"
+        complain(f"kit: {notice}")
 
 
 def preview(job: Job, store: Store, destinations: Sequence[Destination]) -> None:

@@ -46,7 +46,7 @@ def open_destinations(given: Sequence[str]) -> tuple[Destination, ...]:
         raise not_installed("[notify] needs", "apprise", "notify") from None
     # In order, not side by side; plugins keep nothing on the disk.
     asset = apprise.AppriseAsset(app_id="kit", app_desc="storage driver test kit", async_mode=False)
-    found = []
+    destinations = []
     for url, origin in _urls(given):
         service = apprise.Apprise.instantiate(url, asset=asset)
         if service is None:
@@ -55,8 +55,8 @@ def open_destinations(given: Sequence[str]) -> tuple[Destination, ...]:
             raise UsageError(f"notify: {origin}: {scheme} is no URL that Apprise accepts", fix)
         if service.overflow_mode == apprise.OverflowMode.UPSTREAM:  # a service would refuse a text that is too long
             service.overflow_mode = apprise.OverflowMode.TRUNCATE
-        found.append(Destination(url, origin, service))
-    return tuple(found)
+        destinations.append(Destination(url, origin, service))
+    return tuple(destinations)
 
 
 def _urls(given: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -64,17 +64,17 @@ def _urls(given: Sequence[str]) -> Iterator[tuple[str, str]]:
     for number, text in enumerate(given, 1):
         kind, _, name = text.partition(":")
         if kind == "env":
-            held, origin = os.environ.get(name, ""), f"variable {name}"
+            content, origin = os.environ.get(name, ""), f"variable {name}"
             fix = f"set it; sudo removes variables without --preserve-env={name}"
         elif kind == "file":
             fix = "name a file that holds a URL"
-            held, origin = read_text(Path(name), fix), f"file {name}"
+            content, origin = read_text(Path(name), fix), f"file {name}"
         else:
             yield text, f"item {number} of urls"
             continue
-        if not held.strip():
+        if not content.strip():
             raise UsageError(f"notify: {origin} is empty", fix)
-        yield from ((url, origin) for url in held.split())
+        yield from ((url, origin) for url in content.split())
 
 
 def send(message: Message, to: Destination) -> str:
@@ -93,8 +93,8 @@ def send(message: Message, to: Destination) -> str:
             body_format=apprise.NotifyFormat.TEXT,
             attach=[AttachMemory(content=file.content, name=file.name, mimetype=file.mime)] if file else None,
         )
-        said = log.getvalue()
-    return "" if sent else brief(_without_secrets(said, to.url)) or "Apprise does not say why"
+        logged = log.getvalue()
+    return "" if sent else brief(_without_secrets(logged, to.url)) or "Apprise does not say why"
 
 
 def _without_secrets(text: str, url: str) -> str:

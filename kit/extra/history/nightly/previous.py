@@ -29,8 +29,8 @@ def find_last_night(job: Job, store: Store) -> Night:
         request = task.request
         title = title_of(request, find_scenario(request.scenario).label if request.scenario else "")
         arms = tuple(map(str, plan_of(request).arms))
-        if found := _find_newest(store, SessionFilter(title), arms):
-            parts.append(_judge(task, found, job, store))
+        if session := _find_newest(store, SessionFilter(title), arms):
+            parts.append(_judge(task, session, job, store))
     started = max((part.session.created for part in parts if part.session), default=0.0)
     return Night(job.name, started, tuple(parts))
 
@@ -41,16 +41,16 @@ def _find_before(part: Part, job: Job, store: Store) -> Part | None:
     session = part.session
     if session is None:
         return None
-    wanted = SessionFilter(session.title, machines=(machine_of(session.facts),), until=session.created)
+    selection = SessionFilter(session.title, machines=(machine_of(session.facts),), until=session.created)
     try:
-        found = _find_newest(store, wanted, session.arms, session.id)
-        return _judge(part.task, found, job, store) if found else None
+        earlier = _find_newest(store, selection, session.arms, session.id)
+        return _judge(part.task, earlier, job, store) if earlier else None
     except AwayError:
         return None
 
 
-def _find_newest(store: Store, wanted: SessionFilter, arms: tuple[str, ...], other_than: str = "") -> Session | None:
-    for head in store.list(wanted, _SEARCHED):
+def _find_newest(store: Store, selection: SessionFilter, arms: tuple[str, ...], other_than: str = "") -> Session | None:
+    for head in store.list(selection, _SEARCHED):
         if head.arms == arms and head.id != other_than and head.status != RUNNING:
             return store.get(head.id)
     return None

@@ -55,10 +55,10 @@ def _run(
     began = time.monotonic()
     request = replace(task.request, ignore=task.across, confirm=job.confirm)  # kit history then reads it as the night
     if deadline is not None:
-        left = deadline - began
-        if left <= 0:
+        remaining = deadline - began
+        if remaining <= 0:
             return Part(task, error="the job's budget was spent before this task")
-        request = within(request, left)
+        request = within(request, remaining)
     try:
         plan = check_request(request, task.thresholds, here=here).plan
         if note := limits_note(task.thresholds, plan):
@@ -81,17 +81,17 @@ def prune_night(job: Job, night: Night, paths: Paths, store: Store) -> str:
     now = time.time()
     before = find_limit(store, job.keep, now).before
     rule = Retention(before, job.keep_changes, titles, machines=machines, confirm=job.confirm)
-    found = plan_pruning(store, paths, rule, now)
-    prune(store, paths, found)
-    return f"removed: {found}"
+    pruning = plan_pruning(store, paths, rule, now)
+    prune(store, paths, pruning)
+    return f"removed: {pruning}"
 
 
-def within(request: Request, left: float) -> Request:
+def within(request: Request, seconds: float) -> Request:
     """Return the request of a task, for a job with this number of seconds left. An open number of rounds ends by
     then."""
     if request.precision is None and request.budget is None:
-        return replace(request, budget=left) if request.until_decided and left < DEFAULT_BUDGET else request
-    return replace(request, budget=min(left, request.budget or left))
+        return replace(request, budget=seconds) if request.until_decided and seconds < DEFAULT_BUDGET else request
+    return replace(request, budget=min(seconds, request.budget or seconds))
 
 
 def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:
@@ -103,18 +103,20 @@ def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:
         error = f"{what.arm}, round {what.round}: {what.error}" if what else f"the session is {session.status}"
     try:
         findings = [
-            found for item in task.thresholds for found in _findings(item, task, session, analysis, store, rule)
+            finding
+            for threshold in task.thresholds
+            for finding in _findings(threshold, task, session, analysis, store, rule)
         ]
         tracks = find_tracks(session, analysis, store, task.across, rule.confirm)
-        common = tuple(found for item in tracks for found in find_whose(item, session, store, task.across))
+        common = tuple(change for track in tracks for change in find_whose(track, session, store, task.across))
     except AwayError as away:
         unjudged = f"measured and kept, but not compared with its history: {away.message}"
         return Part(task, session, analysis, error=error or unjudged)
     # Also phases and other metrics that a threshold names.
     tracks += tuple(
-        ChangeHistory(item.series, item.changes, rule.confirm)
-        for item in findings
-        if item.series and (item.threshold.phase or item.threshold.metric != "real")
+        ChangeHistory(finding.series, finding.changes, rule.confirm)
+        for finding in findings
+        if finding.series and (finding.threshold.phase or finding.threshold.metric != "real")
     )
     return Part(task, session, analysis, tuple(findings), tracks, error, common=common)
 
@@ -122,10 +124,12 @@ def assess(task: Task, session: Session, store: Store, rule: Rule) -> Part:
 def _findings(
     threshold: Threshold, task: Task, session: Session, analysis: Analysis, store: Store, rule: Rule
 ) -> list[Finding]:
-    found = [item for item in threshold.find(analysis.comparisons) if item.ratio is not None]
-    if not found or session.status != DONE:
-        blocked = [item for item in session.not_run if item.arm == threshold.arm]
-        why = f"not run: {blocked[0].reason}; fix: {blocked[0].fix}" if blocked else "not measured in this session"
+    comparisons = [comparison for comparison in threshold.find(analysis.comparisons) if comparison.ratio is not None]
+    if not comparisons or session.status != DONE:
+        skipped = [blocked for blocked in session.not_run if blocked.arm == threshold.arm]
+        why = f"not run: {skipped[0].reason}; fix: {skipped[0].fix}" if skipped else "not measured in this session"
         return [missing(threshold, why)]
-    tracks = [(item, find_track(item, session, store, task.across, rule.confirm)) for item in found]
-    return [judge(threshold, item, one.series, one.changes, rule) for item, one in tracks]
+    tracks = [
+        (comparison, find_track(comparison, session, store, task.across, rule.confirm)) for comparison in comparisons
+    ]
+    return [judge(threshold, comparison, track.series, track.changes, rule) for comparison, track in tracks]

@@ -12,17 +12,17 @@ from kit.report.format.sanitize import shown
 _MOST = 5
 
 
-def common_lines(found: Sequence[CommonChange]) -> list[str]:
+def common_lines(changes: Sequence[CommonChange]) -> list[str]:
     """Return a sentence for each change."""
-    return [_line(item) for item in shown(tuple(found))]
+    return [_line(change) for change in shown(tuple(changes))]
 
 
-def fleet_lines(found: Sequence[CommonChange], watched: int, there: int = 0) -> list[str]:
+def fleet_lines(changes: Sequence[CommonChange], watched: int, there: int = 0) -> list[str]:
     """Return the same for a whole fleet, which may have no change. ``watched``: machines with enough sessions to show
     one; ``there``: number of machines from which they were drawn, 0 if they are all."""
-    if found or watched:
+    if changes or watched:
         drawn = f" (a sample of {there:,})" if there else ""
-        return common_lines(found) or [f"no significant change on any of {_machines(watched)}{drawn}"]
+        return common_lines(changes) or [f"no significant change on any of {_machines(watched)}{drawn}"]
     return ["no machine has enough sessions to find a change"]
 
 
@@ -30,39 +30,39 @@ def _machines(count: int) -> str:
     return f"{count} machine{'s' if count != 1 else ''}"
 
 
-def _line(item: CommonChange) -> str:
-    sizes = [change.change.after / change.change.before for change in item.changes]
+def _line(common: CommonChange) -> str:
+    sizes = [change.change.after / change.change.before for change in common.changes]
     size = " to ".join(dict.fromkeys(map(units.percent, (min(sizes), max(sizes)))))
-    begin, end = item.between
-    verb = "rose" if item.up else "fell"
-    one, other = units.moment(begin), units.moment(end)
-    when = f"{verb} by {size} {f'between {one} and {other}' if one != other else f'about {one}'} UTC"
-    others = len(item.following)
+    begin, end = common.between
+    verb = "rose" if common.up else "fell"
+    first, last = units.moment(begin), units.moment(end)
+    when = f"{verb} by {size} {f'between {first} and {last}' if first != last else f'about {first}'} UTC"
+    others = len(common.following)
     too = f", {others} other{'s' if others > 1 else ''} with less confidence" if others else ""
-    return f"{_who(item)} {when}{too}: {_why(item)}"
+    return f"{_who(common)} {when}{too}: {_why(common)}"
 
 
-def _who(item: CommonChange) -> str:
-    names = [change.machine for change in item.changes]
+def _who(common: CommonChange) -> str:
+    names = [change.machine for change in common.changes]
     if len(names) == 1:
-        drawn = f" (a sample of {item.there:,})" if item.there else ""
-        return f"{names[0]}, of {_machines(item.watched)} of {item.machine_class}{drawn},"
-    drawn = f"a sample of {item.there:,}: " if item.there else ""
-    return f"{len(names)} of {_machines(item.watched)} of {item.machine_class} ({drawn}{listed(names, _MOST)})"
+        drawn = f" (a sample of {common.there:,})" if common.there else ""
+        return f"{names[0]}, of {_machines(common.watched)} of {common.machine_class}{drawn},"
+    drawn = f"a sample of {common.there:,}: " if common.there else ""
+    return f"{len(names)} of {_machines(common.watched)} of {common.machine_class} ({drawn}{listed(names, _MOST)})"
 
 
-def _why(item: CommonChange) -> str:
-    shared = f"; only these machines have: {'; '.join(item.shared)}" if item.shared else ""
-    came = f"it came with {'; '.join(item.came_with)}" if item.came_with else ""
-    if item.whose == MACHINES and came:
-        return f"specific to that machine, or to a change that only it received: {came}"
-    if item.whose == MACHINES:
+def _why(common: CommonChange) -> str:
+    shared = f"; only these machines have: {'; '.join(common.shared)}" if common.shared else ""
+    coinciding = f"it came with {'; '.join(common.came_with)}" if common.came_with else ""
+    if common.whose == MACHINES and coinciding:
+        return f"specific to that machine, or to a change that only it received: {coinciding}"
+    if common.whose == MACHINES:
         return "specific to that machine: a change of driver or kernel would show on the others too"
-    if item.whose == COMMON:
-        if came:
-            return f"common to several machines: {came}"
+    if common.whose == COMMON:
+        if coinciding:
+            return f"common to several machines: {coinciding}"
         return f"common to several machines: look at the driver, the kernel and what was built{shared}"
-    if item.whose == SOME:
-        reason = f"; {came}" if came else shared or "; no recorded fact distinguishes them from the others"
+    if common.whose == SOME:
+        reason = f"; {coinciding}" if coinciding else shared or "; no recorded fact distinguishes them from the others"
         return f"significant on some machines, not on most{reason}"
-    return f"attribution needs at least 3 machines{f'; {came}' if came else ''}"
+    return f"attribution needs at least 3 machines{f'; {coinciding}' if coinciding else ''}"

@@ -32,39 +32,39 @@ class Subject:
     what: str  # ``real of build``
 
 
-def render_history(subject: Subject, told: Sequence[ChangeHistory], tablefmt: str = "simple") -> str:
+def render_history(subject: Subject, histories: Sequence[ChangeHistory], tablefmt: str = "simple") -> str:
     """Return every series, the oldest first, with a table of its sessions and the sentences about its changes."""
-    subject, told = shown(subject), shown(tuple(told))
-    count = sum(len(item.series.entries) for item in told)
-    several = f" in {len(told)} series" if len(told) > 1 else ""
+    subject, histories = shown(subject), shown(tuple(histories))
+    count = sum(len(history.series.entries) for history in histories)
+    several = f" in {len(histories)} series" if len(histories) > 1 else ""
     head = (
         f"{subject.title}: {subject.arm} / {subject.baseline}, {subject.what}: "
         f"{count} session{'s' if count > 1 else ''}{several}"
     )
     parts = [f"### {head}" if tablefmt == GITHUB else head]
-    plot = Plot([entry.outcome.comparison for item in told for entry in item.series.entries])
-    for number, item in enumerate(told, 1):
-        if len(told) > 1:
-            parts.append(wrap(f"series {number} of {len(told)}{_began(item.series)}"))
-        parts.append(_table(item, plot, tablefmt))
-        parts.append("\n".join(wrap(line) for line in change_lines(item)))
+    plot = Plot([entry.outcome.comparison for history in histories for entry in history.series.entries])
+    for number, history in enumerate(histories, 1):
+        if len(histories) > 1:
+            parts.append(wrap(f"series {number} of {len(histories)}{_began(history.series)}"))
+        parts.append(_table(history, plot, tablefmt))
+        parts.append("\n".join(wrap(line) for line in change_lines(history)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def render_history_markdown(subject: Subject, told: Sequence[ChangeHistory]) -> str:
-    return render_history(subject, told, GITHUB)
+def render_history_markdown(subject: Subject, histories: Sequence[ChangeHistory]) -> str:
+    return render_history(subject, histories, GITHUB)
 
 
 def _began(series: Series) -> str:
     return f", started because these changed: {'; '.join(map(str, series.began_with))}" if series.began_with else ""
 
 
-def _table(told: ChangeHistory, plot: Plot, tablefmt: str) -> str:
-    changes = {change.index: change for change in told.changes}
+def _table(history: ChangeHistory, plot: Plot, tablefmt: str) -> str:
+    changes = {change.index: change for change in history.changes}
     drawn = tablefmt == "simple"
-    commits = commits_of(told.series.entries)
+    commits = commits_of(history.series.entries)
     headers = ["", "session", "date, UTC", "arm", "baseline", "change, 95 %", *([plot.axis()] if drawn else [])]
-    rows = [_row(entry, changes.get(i), plot, drawn) for i, entry in enumerate(told.series.entries)]
+    rows = [_row(entry, changes.get(i), plot, drawn) for i, entry in enumerate(history.series.entries)]
     if any(commits):
         headers.insert(_COMMIT_COLUMN, "commit")
         for row, commit in zip(rows, commits, strict=True):
@@ -74,11 +74,11 @@ def _table(told: ChangeHistory, plot: Plot, tablefmt: str) -> str:
 
 def commits_of(entries: Sequence[Entry]) -> list[str]:
     """Return what each session built: the commit of its sources, else of its CI job; '' if it is unknown."""
-    return [short(built_commit(item.versions)) for item in entries]
+    return [short(built_commit(entry.versions)) for entry in entries]
 
 
 def _row(entry: Entry, change: Change | None, plot: Plot, drawn: bool) -> list[str]:
-    item = entry.outcome.comparison
+    comparison = entry.outcome.comparison
     mark = "" if change is None else (("▲" if change.up else "▼") if change.confirmed else "?")
     return [
         mark,
@@ -86,23 +86,23 @@ def _row(entry: Entry, change: Change | None, plot: Plot, drawn: bool) -> list[s
         units.moment(entry.created),
         units.seconds(entry.outcome.mean),
         units.seconds(entry.outcome.base_mean),
-        percent_interval(item.estimate),
-        *([plot.draw(item)] if drawn else []),
+        percent_interval(comparison.estimate),
+        *([plot.draw(comparison)] if drawn else []),
     ]
 
 
-def change_lines(told: ChangeHistory) -> list[str]:
+def change_lines(history: ChangeHistory) -> list[str]:
     """Return a sentence for each change, or the reason for their absence."""
-    entries = told.series.entries
-    if not told.changes:
+    entries = history.series.entries
+    if not history.changes:
         sessions = f"{len(entries)} session{'s' if len(entries) > 1 else ''}"
-        if told.missing:
+        if history.missing:
             return [
-                f"No change point yet in {sessions}: {told.missing} more can show one "
-                f"({told.confirm} before it and {told.confirm} from it on)."
+                f"No change point yet in {sessions}: {history.missing} more can show one "
+                f"({history.confirm} before it and {history.confirm} from it on)."
             ]
         return [f"No change point in {sessions}."]
-    return [_change(change, entries, told.confirm) for change in told.changes]
+    return [_change(change, entries, history.confirm) for change in history.changes]
 
 
 def _change(change: Change, entries: Sequence[Entry], confirm: int) -> str:
@@ -124,11 +124,11 @@ def _change(change: Change, entries: Sequence[Entry], confirm: int) -> str:
     )
 
 
-def history_rows(number: int, item: ChangeHistory) -> Iterator[dict[str, Any]]:
+def history_rows(number: int, history: ChangeHistory) -> Iterator[dict[str, Any]]:
     """Return one flat row for each session of a series; ``number``: of this series among several."""
-    marks = {change.index: change for change in item.changes}
-    for i, entry in enumerate(item.series.entries):
-        found = entry.outcome.comparison
+    marks = {change.index: change for change in history.changes}
+    for i, entry in enumerate(history.series.entries):
+        comparison = entry.outcome.comparison
         yield {
             "series": number,
             "session": entry.session,
@@ -137,48 +137,48 @@ def history_rows(number: int, item: ChangeHistory) -> Iterator[dict[str, Any]]:
             "kit": entry.kit_version,
             "source_commit": COMMIT.text(entry.versions),
             "ci_commit": CI_COMMIT.text(entry.versions),
-            "labels": {item.of: item.text for item in LABEL.find(entry.versions)},
-            "arm": found.arm,
-            "baseline": found.baseline,
-            "point": found.point,
-            "phase": found.phase,
-            "metric": found.metric,
+            "labels": {label.of: label.text for label in LABEL.find(entry.versions)},
+            "arm": comparison.arm,
+            "baseline": comparison.baseline,
+            "point": comparison.point,
+            "phase": comparison.phase,
+            "metric": comparison.metric,
             "mean": entry.outcome.mean,
             "baseline_mean": entry.outcome.base_mean,
-            "ratio": found.ratio,
-            "low": found.low,
-            "high": found.high,
-            "n": found.n,
+            "ratio": comparison.ratio,
+            "low": comparison.low,
+            "high": comparison.high,
+            "n": comparison.n,
             "change_point": i in marks and marks[i].confirmed,
         }
 
 
-def render_history_json(subject: Subject, told: Sequence[ChangeHistory]) -> str:
-    return render_histories_json([(subject, told)])
+def render_history_json(subject: Subject, histories: Sequence[ChangeHistory]) -> str:
+    return render_histories_json([(subject, histories)])
 
 
 def render_histories_json(histories: Sequence[tuple[Subject, Sequence[ChangeHistory]]]) -> str:
     """Return one document of an arm's histories, of each point of a sweep."""
-    return json.dumps({"schema": 1, "histories": [_history(*item) for item in histories]}, indent=1) + "\n"
+    return json.dumps({"schema": 1, "histories": [_history(*history) for history in histories]}, indent=1) + "\n"
 
 
-def _history(subject: Subject, told: Sequence[ChangeHistory]) -> dict[str, Any]:
-    subject, told = shown(subject), shown(tuple(told))
+def _history(subject: Subject, histories: Sequence[ChangeHistory]) -> dict[str, Any]:
+    subject, histories = shown(subject), shown(tuple(histories))
     return {
         "subject": asdict(subject),
         "series": [
             {
-                "began_with": [asdict(item) for item in one.series.began_with],
-                "changes": [asdict(change) for change in one.changes],
-                "sessions": list(history_rows(number, one)),
+                "began_with": [asdict(difference) for difference in history.series.began_with],
+                "changes": [asdict(change) for change in history.changes],
+                "sessions": list(history_rows(number, history)),
             }
-            for number, one in enumerate(told, 1)
+            for number, history in enumerate(histories, 1)
         ],
     }
 
 
-def render_history_csv(subject: Subject, told: Sequence[ChangeHistory]) -> str:
+def render_history_csv(subject: Subject, histories: Sequence[ChangeHistory]) -> str:
     """Return CSV whose rows each name their subject."""
-    rows = [row for number, item in enumerate(shown(tuple(told)), 1) for row in history_rows(number, item)]
+    rows = [row for number, history in enumerate(shown(tuple(histories)), 1) for row in history_rows(number, history)]
     rows = [{**row, "labels": ", ".join(f"{key}={text}" for key, text in row["labels"].items())} for row in rows]
     return render_sheet(list(rows[0]) if rows else [], rows)

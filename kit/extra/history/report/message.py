@@ -22,28 +22,28 @@ def make_message(night: Night, changes: Sequence[StateChange]) -> Message:
     """Return the message. Its plot is that of the first limit that changed; PNG where that can be drawn here, else
     SVG."""
     title, _, summary = render_night_text(night).partition("\n\n")
-    said = "\n".join(_line(item) for item in changes)
+    text = "\n".join(_line(change) for change in changes)
     pictures = map(_plot, changes)
-    picture = next((item for item in pictures if item), None)
+    picture = next((drawing for drawing in pictures if drawing), None)
     return Message(
         title,
-        f"{said}\n\n{summary}" if said else summary,
-        any(item.worse for item in changes),
+        f"{text}\n\n{summary}" if text else summary,
+        any(change.worse for change in changes),
         _file(picture) if picture else None,
     )
 
 
-def _line(item: StateChange) -> str:
-    subject = f"{item.task}: {item.subject}{units.at(item.point)}" if item.subject else item.task
-    return printable(f"{subject}: {item.before} → {item.after}")
+def _line(change: StateChange) -> str:
+    subject = f"{change.task}: {change.subject}{units.at(change.point)}" if change.subject else change.task
+    return printable(f"{subject}: {change.before} → {change.after}")
 
 
-def _plot(item: StateChange) -> Picture | None:
-    finding = item.finding
+def _plot(change: StateChange) -> Picture | None:
+    finding = change.finding
     if finding is None or finding.series is None:
         return None
     track = ChangeHistory(shown(finding.series), shown(finding.changes), CONFIRM)
-    return plot_track(track, finding.threshold.limit, f"{item.task}-{item.subject}")
+    return plot_track(track, finding.threshold.limit, f"{change.task}-{change.subject}")
 
 
 def _file(picture: Picture) -> Attachment:

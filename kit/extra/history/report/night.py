@@ -27,25 +27,27 @@ _RESULTS = {REGRESSION: "REGRESSION", OVER: "OVER ITS LIMIT", MISSING: "could no
 
 def result(night: Night) -> str:
     """Return the worst threshold's result: ``good``, ``suspect``, ``OVER ITS LIMIT``, ``REGRESSION``, …"""
-    found = {item.status for item in night.findings} | {MISSING for part in night.parts if part.exit_code}
-    worst = next((status for status in _WORST if status in found), GOOD)
+    statuses = {finding.status for finding in night.findings} | {MISSING for part in night.parts if part.exit_code}
+    worst = next((status for status in _WORST if status in statuses), GOOD)
     return _RESULTS.get(worst, worst)
 
 
 def headlines(night: Night) -> list[str]:
     """Return the most important lines: why the night fails, what could not run, what may become worse."""
-    lines = [_finding_line(item) for item in night.findings if item.fails]
+    lines = [_finding_line(finding) for finding in night.findings if finding.fails]
     for part in night.parts:
         if part.error:
             lines.append(f"{part.name}: {'could not run' if part.session is None else 'incomplete'}: {part.error}")
-        lines += [_finding_line(item) for item in part.findings if item.status == MISSING]
-        limited = {item.threshold.arm for item in part.findings}
+        lines += [_finding_line(finding) for finding in part.findings if finding.status == MISSING]
+        limited = {finding.threshold.arm for finding in part.findings}
         lines += [
-            f"{part.name}: {item.arm} not run: {item.reason}; fix: {item.fix}"
-            for item in part.missed
-            if item.arm not in limited
+            f"{part.name}: {blocked.arm} not run: {blocked.reason}; fix: {blocked.fix}"
+            for blocked in part.missed
+            if blocked.arm not in limited
         ]
-    return lines + [_finding_line(item) for item in night.findings if item.status in (OVER, SUSPECT) and not item.fails]
+    return lines + [
+        _finding_line(finding) for finding in night.findings if finding.status in (OVER, SUSPECT) and not finding.fails
+    ]
 
 
 def render_summary(night: Night, markdown: bool = True) -> str:
@@ -69,10 +71,10 @@ def _bold(text: str, markdown: bool) -> str:
 
 
 def _finding_line(finding: Finding) -> str:
-    item = finding.comparison
-    found = f"{percent_interval(item.estimate)}; " if item else ""
-    at = units.at(item.point) if item else ""
-    return f"{finding.status.upper()}: {finding.threshold}{at}: {found}{finding.why}"
+    comparison = finding.comparison
+    interval = f"{percent_interval(comparison.estimate)}; " if comparison else ""
+    at = units.at(comparison.point) if comparison else ""
+    return f"{finding.status.upper()}: {finding.threshold}{at}: {interval}{finding.why}"
 
 
 def _part(part: Part, markdown: bool) -> Iterator[str]:
@@ -82,20 +84,20 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
         name += f", IN A GUEST: {part.session.guest}"
     yield f"### {name}" if markdown else name
     if part.findings:
-        rows = [_threshold_row(item) for item in part.findings]
+        rows = [_threshold_row(finding) for finding in part.findings]
         yield render_table(rows, ["threshold", "result", "individual 95 %", "why"], tablefmt)
     if part.analysis:
-        found = [
-            [units.against(item), percent_interval(item.estimate),
-             sentence(item, part.analysis.margin)]
-            for item in whole_real(part.analysis.comparisons)
+        verdict_rows = [
+            [units.against(comparison), percent_interval(comparison.estimate),
+             sentence(comparison, part.analysis.margin)]
+            for comparison in whole_real(part.analysis.comparisons)
         ]  # fmt: skip
-        if found:
-            yield render_table(found, ["real time, whole run", "individual 95 %", "verdict"], tablefmt)
+        if verdict_rows:
+            yield render_table(verdict_rows, ["real time, whole run", "individual 95 %", "verdict"], tablefmt)
     lines = [line for track in part.tracks for line in _track_lines(track)]
     lines += common_lines(part.common)
     lines += (
-        [f"Not run: {item.arm}: {item.reason}; fix: {item.fix}" for item in part.session.not_run]
+        [f"Not run: {blocked.arm}: {blocked.reason}; fix: {blocked.fix}" for blocked in part.session.not_run]
         if (part.session)
         else []
     )
@@ -103,19 +105,19 @@ def _part(part: Part, markdown: bool) -> Iterator[str]:
 
 
 def _threshold_row(finding: Finding) -> list[str]:
-    item = finding.comparison
-    found = percent_interval(item.estimate) if item else units.NOTHING
-    at = units.at(item.point) if item else ""
-    return [f"{finding.threshold}{at}", finding.status, found, finding.why]
+    comparison = finding.comparison
+    interval = percent_interval(comparison.estimate) if comparison else units.NOTHING
+    at = units.at(comparison.point) if comparison else ""
+    return [f"{finding.threshold}{at}", finding.status, interval, finding.why]
 
 
 def _track_lines(track: ChangeHistory) -> Iterator[str]:
     """Return series that began tonight, and changes; the absence of a change is not listed."""
     entries = track.series.entries
     newest = entries[-1].outcome
-    item = newest.comparison
-    what = "" if newest.whole and item.metric == "real" else f", {item.metric} of {item.phase}"
-    name = f"{item.arm}{units.at(item.point)}{what}"
+    comparison = newest.comparison
+    what = "" if newest.whole and comparison.metric == "real" else f", {comparison.metric} of {comparison.phase}"
+    name = f"{comparison.arm}{units.at(comparison.point)}{what}"
     if len(entries) == 1 and track.series.began_with:
         yield f"{name}: a new series begins: {'; '.join(map(str, track.series.began_with))}"
     elif len(entries) == 1:
@@ -146,15 +148,17 @@ def _part_json(part: Part) -> dict[str, Any]:
         "seconds": part.seconds,
         "thresholds": [
             {
-                "threshold": str(item.threshold),
-                "status": item.status,
-                "fails": item.fails,
-                "why": item.why,
-                "comparison": asdict(item.comparison) if item.comparison else None,
+                "threshold": str(finding.threshold),
+                "status": finding.status,
+                "fails": finding.fails,
+                "why": finding.why,
+                "comparison": asdict(finding.comparison) if finding.comparison else None,
             }
-            for item in part.findings
+            for finding in part.findings
         ],
-        "comparisons": [asdict(item) for item in whole_real(part.analysis.comparisons)] if part.analysis else [],
+        "comparisons": (
+            [asdict(comparison) for comparison in whole_real(part.analysis.comparisons)] if part.analysis else []
+        ),
         "histories": [
             {
                 "arm": track.series.entries[-1].outcome.comparison.arm,
@@ -164,11 +168,11 @@ def _part_json(part: Part) -> dict[str, Any]:
                      "high": entry.outcome.comparison.high}
                     for entry in track.series.entries
                 ],
-                "began_with": [asdict(item) for item in track.series.began_with],
-                "changes": [asdict(item) for item in track.changes],
+                "began_with": [asdict(difference) for difference in track.series.began_with],
+                "changes": [asdict(change) for change in track.changes],
             }
             for track in part.tracks
         ],
-        "common_changes": [asdict(item) for item in part.common],
-        "not_run": [asdict(item) for item in part.session.not_run] if part.session else [],
+        "common_changes": [asdict(change) for change in part.common],
+        "not_run": [asdict(blocked) for blocked in part.session.not_run] if part.session else [],
     }  # fmt: skip

@@ -24,7 +24,7 @@ def render_night_html(night: Night) -> str:
         view(
             part.session,
             part.analysis,
-            track_views(part.tracks, shown(part.session).id, [item.threshold for item in part.findings]),
+            track_views(part.tracks, shown(part.session).id, [finding.threshold for finding in part.findings]),
             list(map(finding_row, part.findings)),
         )
         for part in night.parts
@@ -41,20 +41,26 @@ def track_views(
     return tuple(track_view(track, limits, f"{session}-history-{i}") for i, track in enumerate(several, 1))
 
 
-def finding_row(item: Finding) -> tuple[str, str, str, str]:
-    found = item.comparison
-    interval = percent_interval(found.estimate) if found else units.NOTHING
-    return f"{item.threshold}{units.at(found.point) if found else ''}", item.status, interval, item.why
+def finding_row(finding: Finding) -> tuple[str, str, str, str]:
+    comparison = finding.comparison
+    interval = percent_interval(comparison.estimate) if comparison else units.NOTHING
+    return (
+        f"{finding.threshold}{units.at(comparison.point) if comparison else ''}",
+        finding.status,
+        interval,
+        finding.why,
+    )
 
 
 def track_view(track: ChangeHistory, limits: Sequence[Threshold], name: str) -> TrackView:
     """Return a series as a plot, sentences and a table; with the limit on the whole run if ``limits`` has one."""
     newest = track.series.entries[-1].outcome
-    item = newest.comparison
-    mine = [
-        one.limit
-        for one in limits
-        if (one.arm, one.metric) == (item.arm, item.metric) and (one.phase == item.phase if one.phase else newest.whole)
+    comparison = newest.comparison
+    track_limits = [
+        threshold.limit
+        for threshold in limits
+        if (threshold.arm, threshold.metric) == (comparison.arm, comparison.metric)
+        and (threshold.phase == comparison.phase if threshold.phase else newest.whole)
     ]
     commits = commits_of(track.series.entries)
     rows = [
@@ -72,5 +78,5 @@ def track_view(track: ChangeHistory, limits: Sequence[Threshold], name: str) -> 
     lines = change_lines(track)
     if track.series.began_with:
         lines.append(f"this series began because these changed: {'; '.join(map(str, track.series.began_with))}")
-    picture = plot_track(track, mine[0] if mine else None, name)
+    picture = plot_track(track, track_limits[0] if track_limits else None, name)
     return TrackView(picture, lines, headers, rows)
