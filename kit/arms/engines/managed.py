@@ -111,7 +111,7 @@ class Installation:
         packages = driver_of(arm).packages
         try:
             for tool in self._tools(arm):
-                if tool == RUNC and only_crun():
+                if (tool == RUNC and only_crun()) or self._is_named(tool):
                     continue
                 if packages.get(tool) == "" and not which(tool):
                     return Blocker(f"{tool} is not installed", fix_of(arm))
@@ -121,10 +121,12 @@ class Installation:
         return None
 
     def _tools(self, arm: Arm) -> tuple[str, ...]:
-        """Return the tools of the engine and of the driver, but for those of a Docker that the user names."""
-        if not self.programs:
-            return (*self.kind.tools, *driver_of(arm).packages)
-        return tuple(tool for tool in driver_of(arm).packages if not (self.programs / tool).exists())
+        """Return the tools of the engine and of the driver."""
+        return (*self.kind.tools, *driver_of(arm).packages)
+
+    def _is_named(self, tool: str) -> bool:
+        """Return whether it is a program of the Docker that the user names."""
+        return self.programs is not None and (tool in self.kind.tools or (self.programs / tool).exists())
 
     def set_up(self) -> None:
         """Find the engine root, or hide the state of the machine's own daemons."""

@@ -10,6 +10,7 @@ import pytest
 from kit.arms.engines.docker import DOCKER_ENGINE
 from kit.arms.engines.engine import EngineConfig
 from kit.arms.engines.installed import installed_docker, version_of
+from kit.arms.engines.managed import Installation
 from kit.host.machine import read_host
 from kit.host.recovery.journal import Journal
 from kit.model.arm import parse_arm
@@ -132,3 +133,15 @@ def test_a_named_docker_has_its_own_programs_but_not_those_of_a_driver(
     assert blocked and blocked.reason == "fuse-overlayfs is not installed"
     (programs / "fuse-overlayfs").touch()
     assert DOCKER_ENGINE(setting).check(parse_arm("layer:fuse-overlayfs"), host) is None
+
+
+def test_versions_of_a_named_docker_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumption compares them: runs of two versions are never mixed."""
+    programs = tmp_path / "docker"
+    for tool in DOCKER_ENGINE.tools:
+        program(programs, f"{tool} version 1.2.3", tool)
+    setting = EngineConfig(
+        "x", tmp_path, tmp_path, Journal(tmp_path / "journal" / "x.jsonl", {}), "none", docker=programs
+    )
+    facts = Installation(DOCKER_ENGINE, setting).facts(parse_arm("layer:overlay2"))
+    assert [fact.key for fact in facts][: len(DOCKER_ENGINE.tools)] == [*DOCKER_ENGINE.tools]
